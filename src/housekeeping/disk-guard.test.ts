@@ -1,17 +1,10 @@
-import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
-import { submit } from '#services/capabilities/service/actions/request.ts';
-import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
-import { Registry } from 'prom-client';
 import { beforeEach, expect, test } from 'vitest';
-import { DiskGuard } from '#housekeeping/disk-guard.ts';
 import { saveDiskUse } from '#housekeeping/disk-queries.ts';
+import { GIB, makeGuard, MIB } from '#housekeeping/disk.fixture.ts';
 import type { DiskItem, Runtime } from '#runtimes/runtime.ts';
 import { enterReadOnly, leaveReadOnly } from '#platform/installation/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample, useEngine } from '#test/harness/engine.ts';
-
-const MIB = 2 ** 20;
-const GIB = 2 ** 30;
 
 const app = useApp({
   QUARTERDECK_INSTANCE_DISK_LIMIT_MB: '100',
@@ -23,24 +16,7 @@ beforeEach(() => {
   engine.runtime.disk = [];
 });
 
-/** The machine that all clusters are now said to live on, and what holds services there to their limits. */
-async function machine(more: Runtime[] = []) {
-  const { id } = await app.db.selectFrom('node').select('id').executeTakeFirstOrThrow();
-  await app.db.updateTable('cluster').set({ node_id: id }).execute();
-  const registry = new Registry();
-  const all: Runtime[] = [engine.runtime, ...more];
-  const guard = new DiskGuard({
-    platform: app.platform,
-    runtimes: { get: async (name) => all.find((runtime) => runtime.name === name) ?? Promise.reject(new Error(name)) },
-    nodeId: id,
-    installation: { id: app.installationId },
-    registry,
-    checkoutMeter: new TreeMeter(),
-    kinds: DEPLOYMENTS_BY_KIND,
-    stopService: (context, place, id) => submit(context, place, 'STOP', [id], { automatic: true }),
-  });
-  return { guard, nodeId: id, metrics: () => registry.metrics() };
-}
+const machine = (more: Runtime[] = []) => makeGuard(app, engine, more);
 
 const STORAGE = [{ size: 1, mount_point: '/data', type: 'FAST_SSD' }];
 

@@ -223,7 +223,7 @@ export interface TaskSpec extends ProgramSpec {
 
 /** Context of `run`. */
 export interface TaskContext extends RuntimeContext {
-  /** Fills the spec's `folders`. Called before the command starts, and not for an adopted execution. */
+  /** Fills the spec's `folders`, or refuses the command. Called before the command starts, and not for an adopted execution. */
   prepare?(): Promise<void>;
 }
 
@@ -533,7 +533,7 @@ export interface Runtime {
   /**
    * Ends one instance and starts it again from its image, under the same name and address: files outside of its volumes are lost. `reason`
    * becomes the reason of its last end, and the restart is counted. Returns the instance's last lines with the secret values of its
-   * variables masked; null if it does not exist or is stopped.
+   * variables and files masked; null if it does not exist or is stopped.
    */
   replaceInstance?(
     identity: Omit<WorkloadIdentity, 'generation'>,

@@ -30,6 +30,7 @@ export type ExecutionParts = Pick<
   | 'kinds'
   | 'runtimeOf'
   | 'checkPlace'
+  | 'checkDisk'
   | 'sourcesFor'
   | 'hooks'
   | 'expand'
@@ -220,6 +221,7 @@ async function run(
           deadline.touch();
           log.write(mask(line));
         },
+        prepare: () => parts.checkDisk(claim.organization_id),
       };
       return runOne({ runtime, planned, outcomes }, context, goesOn);
     });

@@ -31,15 +31,25 @@ export async function follow(
   };
   const onAbort = () => void leave();
   signal.addEventListener('abort', onAbort, { once: true });
+  let refusal: unknown;
+  const prepareOrRefuse = async () => {
+    await prepare?.().catch((error: unknown) => {
+      refusal = error;
+      throw error;
+    });
+  };
   const running = runtime.run!(task, {
     signal: ending.signal,
     log: (line) => isLeft || log(line),
-    ...(prepare ? { prepare } : {}),
+    prepare: prepareOrRefuse,
   });
   // Nobody awaits a command that is left running: its rejection is swallowed here.
   running.catch(() => undefined);
   try {
     return await Promise.race([running, left.promise]);
+  } catch (error) {
+    // Runtimes report an error of the preparation as one of their own.
+    throw refusal ?? error;
   } finally {
     signal.removeEventListener('abort', onAbort);
   }

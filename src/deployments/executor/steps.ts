@@ -8,6 +8,7 @@ import { checkout, checkoutDirectory } from '#deployments/executor/checkouts.ts'
 import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import { again } from '#deployments/executor/fenced-write.ts';
+import { requireDisk } from '#deployments/executor/disk.ts';
 import { sourcesOf } from '#deployments/executor/run-context.ts';
 import type { ServiceWork, StepContext } from '#deployments/executor/service-work.ts';
 import { runTasks } from '#deployments/executor/tasks.ts';
@@ -250,10 +251,6 @@ async function routedDomainsOf({ run, service, mask }: ServiceWork): Promise<str
     run.log.write({ serviceId: service.serviceId, step: 'DEPLOYMENT', text: mask(warning) });
   return domains;
 }
-
-/** Throws where the organization may take no more disk of this machine. */
-const requireDisk = ({ run }: Pick<ServiceWork, 'run'>): Promise<void> =>
-  again(() => run.parts.checkDisk(run.scope.organizationId));
 
 /** Returns whether a deployed service gets an image that is here: that hardly takes disk, and may be what frees some. */
 async function isKnownHere({ runtime, workload, facts }: Pick<ServiceWork, 'runtime' | 'workload' | 'facts'>) {

@@ -1,6 +1,7 @@
 import { newId } from '#kernel/ids.ts';
 import { beginOfStep, endOfStep, type ExecutionEnd, type ExecutionEvent } from '#deployments/executions/queries.ts';
 import { checkoutAll, repositoriesDirectory } from '#deployments/executor/checkouts.ts';
+import { requireDiskOfCommand } from '#deployments/executor/disk.ts';
 import { fenced } from '#deployments/executor/fenced-write.ts';
 import type { Execution } from '#deployments/executor/engine.ts';
 import { follow, goesOn } from '#deployments/executor/following.ts';
@@ -34,10 +35,8 @@ export async function runTasks(work: ServiceWork, context: StepContext): Promise
     for (const planned of work.tasks!) {
       if (failure !== null && !planned.always) continue;
       const one = { runtime, planned: withFolders(work, planned), outcomes };
-      const { checkout } = planned;
-      const prepare = checkout && (() => checkoutAll(work, checkout, context));
       context.log(`Running ${planned.task.name}`);
-      const why = await runOne(one, { ...context, ...(prepare ? { prepare } : {}) }, () => goesOn(run));
+      const why = await runOne(one, { ...context, prepare: () => prepare(work, planned, context) }, () => goesOn(run));
       if (why !== undefined && planned.tolerated)
         context.log(`${why} It is left at that: the teardown is best effort.`);
       else failure = why ?? failure;
@@ -60,6 +59,12 @@ export async function runTasks(work: ServiceWork, context: StepContext): Promise
   return {
     tasks: outcomes.map(({ name, attempt, end: { exitCode, reason } }) => ({ name, attempt, exitCode, reason })),
   };
+}
+
+/** Prepares a command that is about to begin. A command that an earlier worker began is adopted without it. */
+async function prepare(work: ServiceWork, { checkout }: PlannedTask, context: StepContext): Promise<void> {
+  await requireDiskOfCommand(work);
+  if (checkout) await checkoutAll(work, checkout, context);
 }
 
 /** Returns the command with the folder for its repositories. */
@@ -176,6 +181,6 @@ export async function runOne(
 function whyFailed(name: string, end: TaskEnd, timeoutSeconds: number): string {
   if (end.reason === 'timeout') return `${name} took longer than ${timeoutSeconds} seconds and was ended.`;
   if (end.reason === 'lost')
-    return `${name} was begun and its end can't be known: the machine was restarted. Look what it did before running it again.`;
+    return `${name} was begun and its end can't be known: the machine was restarted, or what was left of it was removed; the warnings of the service say whether its disk was the reason. Look what it did before running it again.`;
   return end.signal ? `${name} was ended by ${end.signal}.` : `${name} ended with status ${end.exitCode}.`;
 }
