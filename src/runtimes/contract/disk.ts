@@ -81,6 +81,25 @@ export function describeDisk(contract: () => Contract, options: ContractOptions)
     expect((await c.runtime.observe(handle)).instances[0]!.restarts).toBe(2);
   });
 
+  test('secrets of variables and files are masked in the last lines of an instance that is replaced', async () => {
+    const c = contract();
+    if (!isReal(c)) return;
+    const [variable, file] = ['correct-horse', 'battery-staple'];
+    const spec = c.spec({
+      environment: { TOKEN: variable },
+      files: [{ path: '/app/key.pem', content: `begin of the key\n${file}\n` }],
+      secrets: [variable, `begin of the key\n${file}\n`],
+    });
+    const handle = await c.apply(spec);
+    for (const text of [`the variable is ${variable}`, `the file has ${file} in it`])
+      await c.ask(spec, `/say?text=${encodeURIComponent(text)}`);
+    const [name] = readyNames(await c.runtime.observe(handle));
+    const lines = await c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext());
+    const texts = lines!.map(({ text }) => text);
+    expect(texts).toContain('the variable is ***');
+    expect(texts).toContain('the file has *** in it');
+  });
+
   test('what is stopped or gone is not replaced', async () => {
     const c = contract();
     if (!isReal(c)) return;

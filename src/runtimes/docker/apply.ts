@@ -11,6 +11,7 @@ import { ensureImage } from './pull.ts';
 import { refusals } from './refusals.ts';
 import { releaseFrom, releaseOf } from './release.ts';
 import { rollOut } from './rollout.ts';
+import { secretValues } from './secret-values.ts';
 
 /** Applies a spec (`Runtime.apply`). */
 export async function applySpec(node: DockerNode, spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
@@ -103,16 +104,8 @@ export async function restartRelease(
       optionsFor: (placement) => cloneOptions(template!.inspected, placement, release.ports, asked),
       prepare: async () => undefined,
       filePaths: JSON.parse(template?.labels[LABEL.files] ?? '[]') as string[],
-      secrets: template ? secretValues(template.inspected.Config) : [],
+      secrets: template ? await secretValues(node, template) : [],
     },
     context,
-  );
-}
-
-/** Returns the secret values among a container's environment variables. */
-export function secretValues(config: { Env: string[]; Labels: Record<string, string> }): string[] {
-  const names = JSON.parse(config.Labels[LABEL.secrets] ?? '[]') as string[];
-  return names.flatMap(
-    (name) => config.Env.find((entry) => entry.startsWith(`${name}=`))?.slice(name.length + 1) ?? [],
   );
 }

@@ -25,7 +25,11 @@ const port = (changes: Partial<WorkloadPort>): WorkloadPort => {
 const spec = newSpec(identity, 'sha256:1', {
   hostname: 'app-z1',
   environment: { TOKEN: 'very-secret' },
-  secrets: ['very-secret'],
+  files: [
+    { path: '/plain', content: 'plain' },
+    { path: '/key', content: 'very-secret key' },
+  ],
+  secrets: ['very-secret', 'very-secret key'],
   labels: { team: 'blue', 'quarterdeck.service': 'another' },
 });
 
@@ -43,9 +47,10 @@ test('names and labels say whose a container is, and a spec cannot change them',
   });
 });
 
-test('labels name secret variables, never their values', () => {
+test('labels name secret variables and files, never their values', () => {
   const { Labels: labels } = containerOptions(spec, image, placement);
   expect(labels!['quarterdeck.secrets']).toBe('["TOKEN"]');
+  expect(labels!['quarterdeck.secret-files']).toBe('[1]');
   expect(JSON.stringify(labels)).not.toContain('very-secret');
   expect(JSON.stringify(releaseOf(spec, 'sha256:1'))).not.toContain('very-secret');
 });

@@ -111,11 +111,13 @@ const storageMounts = (spec: ProgramSpec): Docker.MountConfig =>
 
 function instanceLabels(spec: WorkloadSpec, configHash: string, placement: Placement): Record<string, string> {
   const secretNames = Object.keys(spec.environment).filter((key) => spec.secrets.includes(spec.environment[key]!));
+  const secretFiles = spec.files.flatMap(({ content }, index) => (spec.secrets.includes(content) ? [index] : []));
   return {
     [LABEL.hostname]: spec.hostname,
     [LABEL.config]: configHash,
     [LABEL.files]: JSON.stringify(spec.files.map((file) => file.path)),
     [LABEL.secrets]: JSON.stringify(secretNames),
+    [LABEL.secretFiles]: JSON.stringify(secretFiles),
     ...(spec.liveness ? { [LABEL.liveness]: JSON.stringify(spec.liveness) } : {}),
     ...placementLabels(placement),
   };

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { newBuild, newContext, newIdentity, writeFixture } from '#runtimes/contract/fixture.ts';
@@ -11,6 +12,7 @@ import { makeNode } from './node.ts';
 import { openBench, type DockerBench } from './testing.ts';
 
 const MIB = 2 ** 20;
+const GIB = 2 ** 30;
 
 let bench: DockerBench;
 beforeAll(async () => {
@@ -36,20 +38,27 @@ function fromAfar(): DockerDisk {
   return new DockerDisk({ ...node, about: async () => ({ ...(await node.about()), storage: null }) });
 }
 
-test('what instances wrote is told by the engine where its storage cannot be read, and sparse files count in full only there', async () => {
-  const spec = bench.spec();
+test('a sparse file of 100 GiB counts what it occupies, and in full only where the storage of the engine cannot be read', async () => {
+  const spec = bench.spec({ storage: [{ id: randomUUID(), mountPath: '/data', sizeGib: 1 }] });
   const handle = await bench.apply(spec);
   const write = `const fs = require('node:fs');
-    fs.writeFileSync('/tmp/full', Buffer.alloc(5 * ${MIB}, 1));
-    fs.writeFileSync('/tmp/sparse', ''); fs.truncateSync('/tmp/sparse', 100 * ${MIB});`;
+    for (const folder of ['/tmp', '/data']) {
+      fs.writeFileSync(folder + '/sparse', Buffer.alloc(5 * ${MIB}, 1));
+      fs.truncateSync(folder + '/sparse', 100 * ${GIB});
+    }`;
   const request = { command: ['node', '-e', write], environment: {}, stdout: nowhere() };
   expect((await bench.runtime.exec!(handle, request, signal())).exitCode).toBe(0);
   const bytesOf = ({ items }: DiskUse) =>
-    items.find(({ kind, serviceId }) => kind === 'instance' && serviceId === spec.identity.serviceId)!.bytes;
-  const own = bytesOf(await bench.runtime.diskUse!(signal()));
-  expect(own).toBeGreaterThanOrEqual(5 * MIB);
-  expect(own).toBeLessThan(6 * MIB);
-  expect(bytesOf(await fromAfar().measure(signal()))).toBeGreaterThanOrEqual(5 * MIB);
+    (['instance', 'volume'] as const).map((wanted) => {
+      const own = items.filter(({ kind, serviceId }) => kind === wanted && serviceId === spec.identity.serviceId);
+      expect(own).toMatchObject([{ isWhole: true }]);
+      return own[0]!.bytes;
+    });
+  for (const bytes of bytesOf(await bench.runtime.diskUse!(signal()))) {
+    expect(bytes).toBeGreaterThanOrEqual(5 * MIB);
+    expect(bytes).toBeLessThan(6 * MIB);
+  }
+  for (const bytes of bytesOf(await fromAfar().measure(signal()))) expect(bytes).toBeGreaterThanOrEqual(100 * GIB);
 });
 
 test('the build cache is trimmed to its limit', async () => {

@@ -16,6 +16,9 @@ import { findContainers, findVolumes } from './search.ts';
  */
 const MOUNT_POINT = '/.quarterdeck-files';
 
+/** Returns the path at which a container has the content of the file variable with a number. */
+export const filePathOf = (index: number): string => `${MOUNT_POINT}/${index}`;
+
 type FileSpec = Pick<ProgramSpec, 'identity' | 'files'>;
 
 /** Name of the volume for a service and content. Instances of one release share it, and a new release gets its own. */
@@ -91,7 +94,7 @@ export async function linkFiles(container: Docker.Container, paths: string[]): P
   if (paths.length === 0) return;
   const archive = pack();
   paths.forEach((path, index) =>
-    archive.entry({ name: path.slice(1), type: 'symlink', linkname: `${MOUNT_POINT}/${index}`, mode: 0o777 }),
+    archive.entry({ name: path.slice(1), type: 'symlink', linkname: filePathOf(index), mode: 0o777 }),
   );
   archive.finalize();
   await container.putArchive(Readable.from(archive), { path: '/' });

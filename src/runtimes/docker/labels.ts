@@ -29,6 +29,8 @@ export const LABEL = {
   files: 'quarterdeck.files',
   /** Names of the environment variables with secret values, JSON list: their values are masked in reports. */
   secrets: 'quarterdeck.secrets',
+  /** Numbers of the file variables with secret contents, JSON list; absent from containers of older releases. */
+  secretFiles: 'quarterdeck.secret-files',
   /** Liveness probe, JSON, for the supervisor (liveness.ts). */
   liveness: 'quarterdeck.liveness',
   /** Grace period in seconds. */

@@ -3,7 +3,7 @@ import type { LogLine, RuntimeContext, WorkloadIdentity } from '#runtimes/runtim
 import { LAST_LINES } from '#runtimes/runtime.ts';
 import { replacementOptions } from './container-config.ts';
 import { unless } from './errors.ts';
-import { secretValues } from './apply.ts';
+import { secretValues } from './secret-values.ts';
 import { linkFiles } from './files.ts';
 import { listInstances, removeInstance, startContainer, stopInstance } from './instances.ts';
 import type { Instance } from './instances.ts';
@@ -34,7 +34,7 @@ export async function replaceInstance(
   const instance = present.find((one) => one.name === name);
   // Instances that were stopped on purpose have left the network.
   if (!instance?.connected) return null;
-  const mask = maskOf(secretValues(instance.inspected.Config));
+  const mask = maskOf(await secretValues(node, instance));
   const lines = (await lastLines(node, instance, LAST_LINES)).map((line) => ({ ...line, text: mask(line.text) }));
   context.log(`Ending ${name}: ${reason}`);
   await stopInstance(node, instance, Number(instance.labels[LABEL.grace] ?? 10));

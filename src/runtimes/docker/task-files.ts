@@ -1,10 +1,10 @@
 import { dirname, join } from 'node:path/posix';
 import { Readable } from 'node:stream';
 import type Docker from 'dockerode';
-import { extract, pack } from 'tar-stream';
+import { pack } from 'tar-stream';
 import type { TaskSpec } from '#runtimes/runtime.ts';
-import { MAX_OUTPUT_BYTES, outputTooLarge } from '#runtimes/tools/task-output.ts';
 import { packFolder } from './build-context.ts';
+import { readFileOf } from './container-files.ts';
 import { isBeingRemoved, unless } from './errors.ts';
 
 /**
@@ -27,7 +27,7 @@ export async function markEnded(container: Docker.Container, why: EndedBy): Prom
 
 /** Returns the reason why the runtime ended a command; null if it did not. */
 export async function readEnded(container: Docker.Container): Promise<EndedBy | null> {
-  return ((await readFileFrom(container, MARK))?.toString('utf8') as EndedBy | undefined) ?? null;
+  return ((await readFileOf(container, MARK))?.toString('utf8') as EndedBy | undefined) ?? null;
 }
 
 /**
@@ -68,27 +68,5 @@ export async function readOutput(
   { outputPath }: Pick<TaskSpec, 'outputPath'>,
 ): Promise<string | null> {
   if (outputPath === null) return null;
-  return (await readFileFrom(container, outputPath))?.toString('utf8') ?? null;
-}
-
-/** Reads a file of a container, running or not; null if it is missing or not a file. A file that is too large is not read. */
-async function readFileFrom(container: Docker.Container, path: string): Promise<Buffer | null> {
-  const archive = (await unless([404], container.getArchive({ path }))) as Readable | null;
-  if (archive === null) return null;
-  const entries = extract();
-  archive.pipe(entries);
-  archive.once('error', (error) => entries.destroy(error));
-  try {
-    for await (const entry of entries) {
-      const { type, size } = entry.header;
-      if (type !== 'file') return null;
-      if (size > MAX_OUTPUT_BYTES) throw outputTooLarge(path, size);
-      const parts: Buffer[] = [];
-      for await (const part of entry) parts.push(part as Buffer);
-      return Buffer.concat(parts);
-    }
-    return null;
-  } finally {
-    archive.destroy();
-  }
+  return (await readFileOf(container, outputPath))?.toString('utf8') ?? null;
 }
