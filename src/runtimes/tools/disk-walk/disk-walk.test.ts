@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
   closeSync,
   linkSync,
   mkdirSync,
@@ -130,9 +131,54 @@ test('trees that one measurement does not reach keep their figures and come firs
   const keys = ['one', 'two', 'three'];
   for (const key of keys) mkdirSync(join(folder, key));
   const trees = keys.map((key) => ({ key, paths: [join(folder, key)] }));
-  const meter = new TreeMeter({ treeSeconds: 0.5 });
-  expect((await meter.measure(trees, never)).size).toBe(3);
-  file('two/more', MIB);
-  expect((await meter.measure(trees.slice(1), never)).get('two')!.bytes).toBeGreaterThan(MIB);
-  expect([...(await meter.measure(trees, never)).keys()]).toEqual(keys);
+  // Each measurement ends after its first tree.
+  const meter = new TreeMeter({ prefix: ['sh', '-c', '"$@" | head -n 1', 'sh'] });
+  const reached = async () => [...(await meter.measure(trees, never)).keys()];
+  expect(await reached()).toEqual(['one']);
+  file('one/more', 2 * MIB);
+  expect(await reached()).toEqual(['one', 'two']);
+  const third = await meter.measure(trees, never);
+  expect([...third.keys()]).toEqual(keys);
+  expect(third.get('one')!.bytes).toBeLessThan(MIB);
+  expect((await meter.measure(trees, never)).get('one')!.bytes).toBeGreaterThan(2 * MIB);
+});
+
+test('a tree that a measurement sees in part keeps the larger figure of the one before, and is not told as whole', async () => {
+  for (let n = 0; n < 5000; n++) file(`${n}`, 0);
+  const limits = { treeSeconds: 60 };
+  const meter = new TreeMeter(limits);
+  const trees = [{ key: 'it', paths: [folder] }];
+  const whole = (await meter.measure(trees, never)).get('it')!;
+  expect(whole).toMatchObject({ files: 5001, isWhole: true });
+  limits.treeSeconds = 0;
+  expect((await meter.measure(trees, never)).get('it')).toEqual({ ...whole, isWhole: false });
+});
+
+test('a sparse file of 100 GiB in a hostile tree hides nothing, and the tree is measured in its time', async () => {
+  file('sparse', MIB);
+  truncateSync(join(folder, 'sparse'), 100 * 2 ** 30);
+  // Links in a circle and out of the tree, a pipe that nobody writes to, and names that are no text.
+  symlinkSync(folder, join(folder, 'circle'));
+  symlinkSync('/proc', join(folder, 'endless'));
+  execFileSync('mkfifo', ['--', join(folder, 'pipe')]);
+  mkdirSync(Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff, 0xfe])]));
+  writeFileSync(
+    Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff, 0xfe]), Buffer.from('/in')]),
+    Buffer.alloc(3 * MIB, 1),
+  );
+  const { bytes, files, isWhole } = await measure([folder], { treeSeconds: 20 });
+  expect({ files, isWhole }).toEqual({ files: 7, isWhole: true });
+  expect(bytes).toBeGreaterThanOrEqual(4 * MIB);
+  expect(bytes).toBeLessThan(5 * MIB);
+});
+
+test.skipIf(process.getuid?.() === 0)('a folder that may be listed and not entered is not told as whole', async () => {
+  mkdirSync(join(folder, 'listed'));
+  file('listed/hidden', 3 * MIB);
+  chmodSync(join(folder, 'listed'), 0o400);
+  try {
+    expect(await measure([folder])).toMatchObject({ isWhole: false });
+  } finally {
+    chmodSync(join(folder, 'listed'), 0o700);
+  }
 });

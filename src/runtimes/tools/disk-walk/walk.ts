@@ -20,13 +20,22 @@ const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
 /** Errors of files that are removed or exchanged during the walk. */
 const GONE = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ESTALE']);
 
+/**
+ * Path with one character for each of its bytes. Linux allows names that are no UTF-8: as text they would change, and everything below them
+ * would count nothing.
+ */
+type BytePath = string;
+
+const bytePath = (path: string): BytePath => Buffer.from(path).toString('latin1');
+const bytesOf = (path: BytePath): Buffer => Buffer.from(path, 'latin1');
+
 /** Folder on the way down. */
 interface Level {
-  name: string;
+  name: BytePath;
   dev: number;
   ino: number;
   /** Names of its folders that were not entered yet. */
-  waiting: string[];
+  waiting: BytePath[];
 }
 
 /**
@@ -35,11 +44,13 @@ interface Level {
  * file with several links counts a share for each of them, and a sparse file its blocks.
  */
 export function walkTree(root: string, isLate: () => boolean, size: TreeSize = emptySize()): TreeSize {
-  const top = lookAt(root);
+  const path = bytePath(root);
+  const top = lookAt(path);
   if (top === null) return size;
+  if (top === 'closed') return Object.assign(size, { isWhole: false });
   count(size, top);
   if (!top.isDirectory()) return size;
-  const position = openFolder(root);
+  const position = openFolder(path);
   if (position === null) size.isWhole = false;
   else new Walk(position, top, isLate, size).run();
   return size;
@@ -50,33 +61,36 @@ export const emptySize = (): TreeSize => ({ bytes: 0, files: 0, isWhole: true })
 /** Opened folder, and the path under which its entries are reached. */
 interface Position {
   fd: number;
-  path: string;
+  path: BytePath;
 }
 
 /** Returns the position of an open folder. Linux reaches its entries by the descriptor, however long the path is. */
-const positionOf = (fd: number, path: string): Position => ({
+const positionOf = (fd: number, path: BytePath): Position => ({
   fd,
   path: process.platform === 'linux' ? `/proc/self/fd/${fd}` : path,
 });
 
-function openFolder(path: string): Position | null {
+/** Opens a folder; null if it is gone or may not be read. */
+function openFolder(path: BytePath): Position | null {
   try {
-    return positionOf(openSync(path, FOLDER), path);
+    return positionOf(openSync(bytesOf(path), FOLDER), path);
   } catch (error) {
-    return unreadable(error);
+    unreadable(error);
+    return null;
   }
 }
 
-/** Returns null for a file that is gone, may not be read, or has too long a path; throws any other error. */
-function unreadable(error: unknown): null {
+/** Returns null for a file that is gone, and `closed` for one that may not be read or has too long a path; throws any other error. */
+function unreadable(error: unknown): null | 'closed' {
   const { code = '' } = error as NodeJS.ErrnoException;
-  if (GONE.has(code) || ['EACCES', 'EPERM', 'ENAMETOOLONG', 'EIO'].includes(code)) return null;
+  if (GONE.has(code)) return null;
+  if (['EACCES', 'EPERM', 'ENAMETOOLONG', 'EIO'].includes(code)) return 'closed';
   throw error;
 }
 
-function lookAt(path: string): Stats | null {
+function lookAt(path: BytePath): Stats | null | 'closed' {
   try {
-    return lstatSync(path);
+    return lstatSync(bytesOf(path));
   } catch (error) {
     return unreadable(error);
   }
@@ -172,7 +186,7 @@ class Walk {
     const { waiting } = this.#levels.at(-1)!;
     let folder: Dir;
     try {
-      folder = opendirSync(this.#here.path, { bufferSize: LOOK_EVERY });
+      folder = opendirSync(bytesOf(this.#here.path), { bufferSize: LOOK_EVERY, encoding: 'latin1' });
     } catch (error) {
       unreadable(error);
       this.#size.isWhole = false;
@@ -185,7 +199,8 @@ class Walk {
         // The next check of the time ends the walk.
         if (seen % LOOK_EVERY === 0 && this.#isLate()) return;
         const stats = lookAt(join(this.#here.path, entry.name));
-        if (stats === null || stats.dev !== this.#device) continue;
+        if (stats === 'closed') this.#size.isWhole = false;
+        if (stats === null || stats === 'closed' || stats.dev !== this.#device) continue;
         count(this.#size, stats);
         if (stats.isDirectory()) waiting.push(entry.name);
       }
