@@ -160,6 +160,8 @@ test('an organization above its limit is refused what takes more, another one is
   const another = await makeExample(other);
   expect(ok(await other.post(`/application/${another.application.id}/deploy?wait=20`), 200).state).toBe('DEPLOYED');
 
+  // Its image is there: nothing is built or pulled for it.
+  expect(ok(await greedy.post(`${full.url}/redeploy?wait=20`), 200).state).toBe('DEPLOYED');
   expect(ok(await greedy.post(`${full.url}/restart-service?wait=20`), 200).state).toBe('RESTARTED');
   expect(ok(await greedy.post(`${full.url}/stop?wait=20`), 200).state).toBe('STOPPED');
   ok(await greedy.delete(full.url), 204);

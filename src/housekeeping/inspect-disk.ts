@@ -15,7 +15,7 @@ export async function inspectDisk(settings: Settings): Promise<Finding> {
   const over = limitMb === 0 ? [] : found.filter(({ bytes }) => mebibytes(bytes) > limitMb);
   const advice = over.map(
     ({ organization, machine, bytes }) =>
-      `The organization ${organization} takes ${mebibytes(bytes)} MiB on ${machine}, more than its ${limitMb} MiB: its builds are refused.`,
+      `The organization ${organization} takes ${mebibytes(bytes)} MiB on ${machine}, more than its ${limitMb} MiB: its deployments and runs are refused.`,
   );
   if (limitMb === 0 && new Set(found.map(({ organization }) => organization)).size > 1)
     advice.push('Set QUARTERDECK_ORGANIZATION_DISK_LIMIT_MB: one organization can fill the disk of the others.');

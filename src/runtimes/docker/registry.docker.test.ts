@@ -130,6 +130,36 @@ describe('an image of a registry', () => {
     expect(await bench.containers({ ...bench.spec(), identity: spec.identity })).toEqual([]);
   });
 
+  test('that is there already is neither pulled nor counted again for its organization, and counts for another one', async () => {
+    const image = await push(open, 'team/counted', 'counted');
+    const [one, sibling, other] = [task(image), task(image), task(image)];
+    const { organizationId } = one.identity;
+    sibling.identity = { ...sibling.identity, organizationId };
+    const run = async (spec: TaskSpec) => {
+      const context = newContext();
+      await bench.runtime.run!(spec, context);
+      return context.lines.filter((line) => line.startsWith('Pulling'));
+    };
+    const measure = async () => {
+      const { images, items } = await bench.runtime.diskUse!(AbortSignal.timeout(60_000));
+      const ids = [one, sibling, other].map(({ identity }) => identity.serviceId);
+      return { images, own: items.filter(({ kind, serviceId }) => kind === 'image' && ids.includes(serviceId)) };
+    };
+    expect(await run(one)).toEqual([`Pulling ${image}.`]);
+    const first = await measure();
+    expect(first.own).toMatchObject([{ serviceId: one.identity.serviceId, isWhole: true }]);
+    expect(first.own[0]!.bytes).toBeGreaterThanOrEqual(busybox.length);
+
+    expect(await run(sibling)).toEqual([]);
+    const second = await measure();
+    expect([second.images, second.own.length, second.own[0]!.bytes]).toEqual([first.images, 1, first.own[0]!.bytes]);
+
+    expect(await run(other)).toEqual([]);
+    const third = await measure();
+    expect(third.images).toBe(first.images);
+    expect(third.own.map(({ bytes }) => bytes)).toEqual([first.own[0]!.bytes, first.own[0]!.bytes]);
+  });
+
   test('goes with the last that uses it, and not before', async () => {
     const image = await push(open, 'team/shared', 'shared');
     const [one, other] = [task(image), task(image)];
