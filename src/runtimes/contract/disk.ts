@@ -81,6 +81,30 @@ export function describeDisk(contract: () => Contract, options: ContractOptions)
     expect((await c.runtime.observe(handle)).instances[0]!.restarts).toBe(2);
   });
 
+  test('an execution that writes without end is told with its volume, each under its name, and is ended by its name', async () => {
+    const c = contract();
+    if (!isReal(c)) return;
+    const folder = mountFolder(options);
+    const script = `const { appendFileSync } = require('node:fs');
+      const part = Buffer.alloc(${MIB}, 1);
+      const write = () => ['endless', '${folder.named}/endless'].forEach((file) => appendFileSync(file, part));
+      setInterval(write, 100);`;
+    const storage = [{ id: crypto.randomUUID(), mountPath: folder.mount, sizeGib: 1 }];
+    const spec = c.task([], { entrypoint: ['node', '-e'], arguments: [script], storage });
+    const running = c.runtime.run!(spec, newContext());
+    const { serviceId } = spec.identity;
+    const items = await until(
+      () => itemsOf(serviceId),
+      (seen) => bytesOf(seen, 'task') > 3 * MIB && bytesOf(seen, 'volume') > 3 * MIB,
+    );
+    const namesOf = (kind: DiskItemKind) => items.filter((item) => item.kind === kind).map(({ name }) => name);
+    expect([namesOf('task'), namesOf('volume')]).toEqual([[spec.name], [storage[0]!.id]]);
+    await c.runtime.removeTasks!(spec.identity, namesOf('task'));
+    expect(await running).toMatchObject({ reason: expect.stringMatching(/^(lost|exited)$/), exitCode: null });
+    const after = await itemsOf(serviceId);
+    expect([bytesOf(after, 'task'), bytesOf(after, 'volume') > 3 * MIB]).toEqual([0, true]);
+  });
+
   test('secrets of variables and files are masked in the last lines of an instance that is replaced', async () => {
     const c = contract();
     if (!isReal(c)) return;

@@ -80,7 +80,7 @@ function openFolder(path: BytePath): Position | null {
   }
 }
 
-/** Returns null for a file that is gone, and `closed` for one that may not be read or has too long a path; throws any other error. */
+/** Returns null for a file that is gone, `closed` for an unreadable file or too long a path; throws any other error. */
 function unreadable(error: unknown): null | 'closed' {
   const { code = '' } = error as NodeJS.ErrnoException;
   if (GONE.has(code)) return null;
