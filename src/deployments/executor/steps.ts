@@ -28,9 +28,9 @@ import type {
 export interface Step {
   /** Phase of the service while the step runs. */
   phase: 'build' | 'apply' | 'execute';
-  /** Whether something may exist outside once the step has begun. */
+  /** True if something may exist outside once the step has begun. */
   applies?: boolean;
-  /** Whether the step only waits for its turn: nothing is expected to show progress then. */
+  /** True if the step only waits for its turn: nothing is expected to show progress then. */
   waits?: boolean;
   /** Waits for what the step needs, before all else, however long that takes. */
   await?(work: ServiceWork): Promise<void>;
@@ -329,7 +329,9 @@ async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<
     case 'RUN':
       return facts?.handle ?? null;
     case 'STOP':
-      if (facts?.handle) await runtime.stop(facts.handle, context);
+      // Also without a handle: a first deployment that was cut off by force may have left something that runs.
+      if (kindOf(work).workload && facts && facts.wanted !== 'absent')
+        await runtime.stop(identityOf(work), facts.handle, context);
       return facts?.handle ?? null;
     case 'RESTART':
       if (!kindOf(work).workload) return null;
