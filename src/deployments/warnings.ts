@@ -3,7 +3,7 @@ import type { Database, Scope } from '#platform/database/index.ts';
 /** Problems that a running service may have, for programs; the message beside the code is for people. */
 export const WARNING_CODES = {
   INSTANCE_DISK_LIMIT:
-    'An instance wrote more disk than it may besides its volumes, and was started anew from its image.',
+    'An instance or execution wrote more disk than it may besides its volumes: the instance is started anew from its image, the execution is ended.',
   VOLUME_NEARLY_FULL: 'A volume takes 80 % of its size.',
   VOLUME_FULL: 'A volume takes all of its size.',
   VOLUME_LIMIT:

@@ -86,7 +86,7 @@ test.each(['stop', 'start', 'started'] as const)(
 test('a replacement that was interrupted does not start a service that was stopped since', async () => {
   const { handle, identity } = await running();
   replaceAndDie(identity, 'start');
-  await host.runtime.stop(handle, newContext());
+  await host.runtime.stop(identity, handle, newContext());
   await host.runtime.removeBroken!();
   expect((await host.runtime.observe(handle)).state).toBe('stopped');
 });
