@@ -4,7 +4,7 @@ import type { Static } from '#platform/http/schema.ts';
 import type { ClusterRow } from '#resources/cluster/queries.ts';
 import type { EventsQuery } from '#resources/cluster/schema/observation.ts';
 import { parseTime } from '#resources/cluster/time.ts';
-import { listWorkBetween } from '#resources/cluster/work-queries.ts';
+import { listWorkBetween } from '#resources/cluster/work/queries.ts';
 
 /** Component that reports every event of a cluster. */
 const COMPONENT = 'quarterdeck';
