@@ -14,3 +14,8 @@ export class OnOtherMachine extends AppError {
     this.machineId = machineId;
   }
 }
+
+/** Throws `OnOtherMachine` for what is on another machine than `here`. What is on no machine (null) can be asked from everywhere. */
+export function requireMachine(here: string | null, machineId: string | null): void {
+  if (machineId !== null && machineId !== here) throw new OnOtherMachine(machineId);
+}

@@ -45,8 +45,8 @@ export interface ClusterInstance {
 
 /** Parts of the program that app/ gives to the sockets of clusters. */
 export interface ClusterSocketNeeds {
-  /** Measures the machine; undefined when this process cannot see it. */
-  nodeUsage(cluster: ClusterTarget): Promise<NodeUsage | undefined>;
+  /** Measures a machine. Throws `OnOtherMachine` unless it is this one. */
+  nodeUsage(machineId: string): Promise<NodeUsage>;
   /** Measures the instances of all services on the cluster. Throws an error for people when the cluster does not answer. */
   measureCluster(context: Pick<Context, 'db'>, cluster: ClusterTarget): Promise<ClusterInstance[]>;
 }
@@ -63,6 +63,6 @@ export interface ClusterNeeds {
   unknownLabelsGroups(context: Context, organizationId: string, ids: string[]): Promise<string[]>;
   /** Requests that everything on the cluster stops, in the transaction of the call. */
   stopEnvironments(context: Context, cluster: ClusterTarget): Promise<void>;
-  /** Measures the machine of a host or docker cluster; undefined when this process cannot see that machine. */
-  nodeMetrics(cluster: ClusterTarget): Promise<NodeMetrics | undefined>;
+  /** Measures a machine. Throws `OnOtherMachine` unless it is this one. */
+  nodeMetrics(machineId: string): Promise<NodeMetrics>;
 }
