@@ -70,7 +70,7 @@ export async function handle(
   try {
     return await serve(pipeline, route, caller, request, reply, onStream);
   } catch (error) {
-    if (error instanceof OnOtherMachine) 
+    if (error instanceof OnOtherMachine)
       return await sendOn(pipeline.platform, error, request, reply, signalOf(reply)());
     throw error;
   } finally {

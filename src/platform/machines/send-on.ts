@@ -64,9 +64,7 @@ function open(
     },
   };
   const sent = (isTls ? requestHttps : requestHttp)(options);
-  sent.once('socket', (socket) =>
-    socket.once(isTls ? 'secureConnect' : 'connect', () => sent.setTimeout(ANSWER_MS)),
-  );
+  sent.once('socket', (socket) => socket.once(isTls ? 'secureConnect' : 'connect', () => sent.setTimeout(ANSWER_MS)));
   sent.once('timeout', () => sent.destroy(new Error('it did not answer in time')));
   return sent;
 }
@@ -152,6 +150,8 @@ function headOf(answer: IncomingMessage): string {
   const headers = isUpgraded
     ? answer.headers
     : { ...endToEnd(answer.headers, ['transfer-encoding']), connection: 'close' };
-  const lines = Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((one) => `${name}: ${one}`));
+  const lines = Object.entries(headers).flatMap(([name, value]) =>
+    [value ?? []].flat().map((one) => `${name}: ${one}`),
+  );
   return [`HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}`, ...lines, '\r\n'].join('\r\n');
 }

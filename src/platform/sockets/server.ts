@@ -139,11 +139,7 @@ export class SocketServer {
   }
 
   /** Sends an opening on to the machine that it is for. Returns the error that is to be answered, undefined where it was sent on. */
-  async #sendOn(
-    error: unknown,
-    opening: SocketOpening,
-    answered: (status: number) => void,
-  ): Promise<unknown> {
+  async #sendOn(error: unknown, opening: SocketOpening, answered: (status: number) => void): Promise<unknown> {
     if (!(error instanceof OnOtherMachine)) return error;
     return sendSocketOn(this.#options.pipeline.platform, error, opening, answered).catch((cause: unknown) => cause);
   }

@@ -7,13 +7,7 @@ const OF_CONNECTION = [...HOP_BY_HOP, 'transfer-encoding', 'http2-settings'];
 /** Request fields that only the proxy may set, besides `x-forwarded-*`. */
 const OF_PROXY = ['forwarded', 'x-real-ip', 'true-client-ip', 'x-client-ip', 'x-cluster-client-ip', 'client-ip'];
 
-const NOT_IN_REQUESTS = new Set([
-  ...OF_CONNECTION,
-  ...OF_PROXY,
-  'host',
-  'content-length',
-  'expect',
-]);
+const NOT_IN_REQUESTS = new Set([...OF_CONNECTION, ...OF_PROXY, 'host', 'content-length', 'expect']);
 const NOT_IN_ANSWERS = new Set(OF_CONNECTION);
 /** Fields that would change how a message is framed or routed if they came after it (RFC 9110 §6.5.1). */
 const NOT_IN_TRAILERS = new Set([...NOT_IN_REQUESTS, ...NOT_IN_ANSWERS, 'set-cookie', 'authorization', 'content-type']);
