@@ -1,8 +1,13 @@
 import { once } from 'node:events';
-import { createServer as createPlainServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer as createPlainServer,
+  request,
+  type ClientRequest,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Server, Socket as Connection } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { pino } from 'pino';
 import { newId } from '#kernel/ids.ts';
@@ -18,7 +23,8 @@ import { defineSocket } from '#platform/sockets/index.ts';
 import { organizationTarget } from '#resources/organization/index.ts';
 import { useApp, type Actor } from '#test/harness/app.ts';
 import { selfSigned } from '#test/harness/self-signed.ts';
-import { connect, listen } from '#test/harness/sockets.ts';
+import { connect, listen, refusal } from '#test/harness/sockets.ts';
+import { sessionsThatWait } from '#test/harness/waiting.ts';
 
 const [HERE, THERE] = [newId(), newId()];
 const app = useApp();
@@ -55,6 +61,20 @@ function startApi(machine: string) {
         requireMachine(machine, THERE);
         handled.push(body.text);
         return { text: `${body.text} ${handled.length}` };
+      },
+    }),
+    defineRoute({
+      ...of,
+      id: 'plan',
+      method: 'POST',
+      path: '/organization/{organizationId}/plan',
+      action: 'organization.read',
+      transaction: false,
+      answer: { status: 201, body: Text },
+      handler: () => {
+        requireMachine(machine, THERE);
+        handled.push('plan');
+        return { text: `plan ${handled.length}` };
       },
     }),
     defineRoute({
@@ -132,7 +152,7 @@ async function startBoth() {
   const [here, there] = [startApi(HERE), startApi(THERE)];
   await there.server.listen({ host: '127.0.0.1', port: 0 });
   await announce(`http://127.0.0.1:${(there.server.server.address() as AddressInfo).port}`);
-  const ask = (method: 'GET' | 'POST' | 'DELETE', path: string, headers = {}, payload?: object) =>
+  const ask = (method: 'GET' | 'HEAD' | 'POST' | 'DELETE', path: string, headers = {}, payload?: object) =>
     here.server.inject({
       method,
       url: `/api/v1/organization/${admin.organizationId}/${path}`,
@@ -161,16 +181,37 @@ async function pretend(server: Server, scheme = 'http', host = '127.0.0.1') {
 const pretendToAnswer = (answer: (request: IncomingMessage, response: ServerResponse) => void) =>
   pretend(createPlainServer(answer));
 
-/** Asks a real connection of this machine's API for what the other one has. */
-async function askHere(path = 'text') {
+/** Asks the API of this machine, over a real connection, for what the other one has. */
+async function askHere() {
   const here = startApi(HERE);
   const url = (await listen(here)).replace('ws:', 'http:');
-  const sent = request(`${url}/organization/${admin.organizationId}/${path}`, {
+  const sent = request(`${url}/organization/${admin.organizationId}/text`, {
     headers: { authorization: `Token ${admin.token}` },
   });
-  sent.on('error', () => undefined);
-  sent.end();
-  return { here, sent, answer: once(sent, 'response') as Promise<[IncomingMessage]> };
+  sent.on('error', () => undefined).end();
+  return { here, sent };
+}
+
+async function answerHere(): Promise<IncomingMessage> {
+  const [answer] = await once((await askHere()).sent, 'response');
+  return answer as IncomingMessage;
+}
+
+/** Opens the web socket of this machine's API without a client of its own. */
+async function openHere(here: Pick<ReturnType<typeof startApi>, 'server'>): Promise<ClientRequest> {
+  const url = (await listen(here)).replace('ws:', 'http:');
+  const opening = request(`${url}/say?organization=${admin.organizationId}`, {
+    agent: false,
+    headers: {
+      authorization: `Token ${admin.token}`,
+      connection: 'Upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
+    },
+  });
+  opening.on('error', () => undefined).end();
+  return opening;
 }
 
 test('a body and an Idempotency-Key go on with the request: the other machine does it once', async () => {
@@ -183,6 +224,24 @@ test('a body and an Idempotency-Key go on with the request: the other machine do
   expect([first.statusCode, first.json()]).toEqual([201, { text: 'möchte 1' }]);
   expect([again.statusCode, again.json()]).toEqual([201, { text: 'möchte 1' }]);
   expect([here.handled, there.handled]).toEqual([[], ['möchte']]);
+});
+
+test('a request without a transaction leaves no Idempotency-Key behind that the other machine would wait for', async () => {
+  const { there, ask } = await startBoth();
+  const key = { 'idempotency-key': newId() };
+  const answers = [await ask('POST', 'plan', key), await ask('POST', 'plan', key)];
+  expect(answers.map((answer) => [answer.statusCode, answer.json()])).toEqual([
+    [201, { text: 'plan 1' }],
+    [201, { text: 'plan 1' }],
+  ]);
+  expect(there.handled).toEqual(['plan']);
+});
+
+test('a HEAD, which no route takes, is refused here', async () => {
+  const { there, ask } = await startBoth();
+  const refused = await ask('HEAD', 'text');
+  expect([refused.statusCode, refused.headers.allow]).toEqual([405, 'DELETE, GET']);
+  expect(there.statuses).toEqual([]);
 });
 
 test('an ETag is that of the other machine, with which a second read is 304 without a body, and a 204 has none', async () => {
@@ -238,8 +297,10 @@ test('an answer of any size is passed on whole, no faster than its client reads'
     for (; written < parts; written++) if (!response.write(part)) await once(response, 'drain');
     response.end();
   });
-  const [answer] = await (await askHere()).answer;
-  await sleep(300);
+  const answer = await answerHere();
+  let before = 0;
+  const isHalted = () => before === (before = written) && written > 0;
+  await expect.poll(isHalted, { interval: 200 }).toBe(true);
   expect(written).toBeLessThan(parts);
   let bytes = 0;
   for await (const chunk of answer) bytes += (chunk as Buffer).length;
@@ -249,11 +310,13 @@ test('an answer of any size is passed on whole, no faster than its client reads'
 test.each([{ 'content-length': '1000' }, {}])(
   'an answer that breaks off there breaks off here: no half looks whole (%o)',
   async (headers) => {
-    await pretendToAnswer((_request, response) => {
+    const connections = await pretendToAnswer((_request, response) => {
       response.writeHead(200, headers as Record<string, string>).write('half');
-      setTimeout(() => response.destroy(), 50);
     });
-    const [answer] = await (await askHere()).answer;
+    const answer = await answerHere();
+    await once(answer, 'readable');
+    expect(String(answer.read())).toBe('half');
+    for (const connection of connections) connection.destroy();
     await expect(answer.toArray()).rejects.toThrow('aborted');
   },
 );
@@ -268,7 +331,7 @@ test('a client that leaves ends its request on the other machine', async () => {
   await expect.poll(() => connections.size).toBe(0);
 });
 
-test('a client that leaves while the other machine is looked up asks nothing of it, and does not hold up the end', async () => {
+test('a client that leaves while the other machine is looked up asks nothing of it', async () => {
   let asked = 0;
   const server = createPlainServer(() => asked++).on('upgrade', () => asked++);
   await pretend(server);
@@ -280,32 +343,12 @@ test('a client that leaves while the other machine is looked up asks nothing of 
     await free.promise;
   });
   await locked.promise;
-  const waiting = async (count: number) =>
-    expect
-      .poll(async () => {
-        const { rows } = await sql<{
-          n: number;
-        }>`select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and query like '%"node"%'`.execute(
-          app.db,
-        );
-        return rows[0]!.n;
-      })
-      .toBe(count);
   const { here, sent } = await askHere();
-  await waiting(1);
-  const opening = request(`${(await listen(here)).replace('ws:', 'http:')}/say?organization=${admin.organizationId}`, {
-    headers: {
-      authorization: `Token ${admin.token}`,
-      connection: 'Upgrade',
-      upgrade: 'websocket',
-      'sec-websocket-version': '13',
-      'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
-    },
-  });
-  opening.on('error', () => undefined).end();
-  await waiting(2);
+  await expect.poll(() => sessionsThatWait(app.db)).toBe(1);
+  const opening = await openHere(here);
+  await expect.poll(() => sessionsThatWait(app.db)).toBe(2);
   sent.destroy();
-  opening.destroy();
+  opening.socket!.resetAndDestroy();
   await expect.poll(() => new Promise((resolve) => here.server.server.getConnections((_, n) => resolve(n)))).toBe(0);
   free.resolve();
   await holding;
@@ -324,32 +367,25 @@ test('a socket whose client breaks off was opened once, and is closed on the oth
   expect([here.statuses, there.statuses]).toEqual([[101], [101]]);
 });
 
-test('a socket whose machine ends breaks off here, and its refusal ends the connection', async () => {
-  const connections = await pretend(
-    createPlainServer((_request, response) => response.writeHead(418).end('{"message": "no"}')).on(
-      'upgrade',
-      (_request, socket) =>
-        void socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'),
-    ),
+test('a socket whose machine dies breaks off here', async () => {
+  const server = createPlainServer().on('upgrade', (_request, socket) =>
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'),
   );
-  const here = startApi(HERE);
-  const url = new URL((await listen(here)).replace('ws:', 'http:'));
-  const open = async () => {
-    const sent = request({
-      host: url.hostname,
-      port: url.port,
-      path: `/say?organization=${admin.organizationId}`,
-      agent: false,
-      headers: { authorization: `Token ${admin.token}`, connection: 'Upgrade', upgrade: 'websocket' },
-    });
-    sent.end();
-    const [, socket] = (await once(sent, 'upgrade')) as [IncomingMessage, Connection];
-    return socket;
-  };
-  const socket = await open();
-  socket.on('error', () => undefined).resume();
+  const connections = await pretend(server);
+  const [, socket] = await once(await openHere(startApi(HERE)), 'upgrade');
+  (socket as Connection).resume();
   for (const connection of connections) connection.destroy();
-  await once(socket, 'close');
+  await once(socket as Connection, 'close');
+});
+
+test('a refusal of a socket by the other machine is answered whole and ends the connection, on both sides', async () => {
+  const connections = await pretendToAnswer((_request, response) => response.writeHead(418).end('{"message": "no"}'));
+  const here = startApi(HERE);
+  const refused = await refusal(here, '/say', { organization: admin.organizationId }, { token: admin.token });
+  expect([refused.status, refused.body]).toEqual([418, { message: 'no' }]);
+  expect(here.statuses).toEqual([418]);
+  await here.server.close();
+  expect(connections.size).toBe(0);
 });
 
 test('the answer says what is wrong with the URL of the other machine: nothing listens, no such name, no trusted certificate', async () => {
