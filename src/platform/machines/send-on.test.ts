@@ -7,7 +7,8 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, Server, Socket as Connection } from 'node:net';
+import { connect as connectTcp, type AddressInfo, type Server, type Socket as Connection } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { pino } from 'pino';
 import { newId } from '#kernel/ids.ts';
@@ -23,7 +24,7 @@ import { defineSocket } from '#platform/sockets/index.ts';
 import { organizationTarget } from '#resources/organization/index.ts';
 import { useApp, type Actor } from '#test/harness/app.ts';
 import { selfSigned } from '#test/harness/self-signed.ts';
-import { connect, listen, refusal } from '#test/harness/sockets.ts';
+import { connect, listen } from '#test/harness/sockets.ts';
 import { sessionsThatWait } from '#test/harness/waiting.ts';
 
 const [HERE, THERE] = [newId(), newId()];
@@ -214,6 +215,11 @@ async function openHere(here: Pick<ReturnType<typeof startApi>, 'server'>): Prom
   return opening;
 }
 
+const connectionsOf = ({ server }: ReturnType<typeof startApi>): Promise<number> =>
+  new Promise((resolve, reject) =>
+    server.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+  );
+
 test('a body and an Idempotency-Key go on with the request: the other machine does it once', async () => {
   const { here, there, ask } = await startBoth();
   const key = { 'idempotency-key': newId(), expect: '100-continue' };
@@ -349,7 +355,7 @@ test('a client that leaves while the other machine is looked up asks nothing of 
   await expect.poll(() => sessionsThatWait(app.db)).toBe(2);
   sent.destroy();
   opening.socket!.resetAndDestroy();
-  await expect.poll(() => new Promise((resolve) => here.server.server.getConnections((_, n) => resolve(n)))).toBe(0);
+  await expect.poll(() => connectionsOf(here)).toBe(0);
   free.resolve();
   await holding;
   await here.server.close();
@@ -367,25 +373,31 @@ test('a socket whose client breaks off was opened once, and is closed on the oth
   expect([here.statuses, there.statuses]).toEqual([[101], [101]]);
 });
 
-test('a socket whose machine dies breaks off here', async () => {
+test.each(['destroy', 'resetAndDestroy'] as const)('a socket whose machine dies breaks off here (%s)', async (die) => {
   const server = createPlainServer().on('upgrade', (_request, socket) =>
     socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'),
   );
   const connections = await pretend(server);
   const [, socket] = await once(await openHere(startApi(HERE)), 'upgrade');
   (socket as Connection).resume();
-  for (const connection of connections) connection.destroy();
+  for (const connection of connections) connection[die]();
   await once(socket as Connection, 'close');
 });
 
-test('a refusal of a socket by the other machine is answered whole and ends the connection, on both sides', async () => {
+test('a refusal of a socket by the other machine is answered whole, and waits for neither side to close', async () => {
   const connections = await pretendToAnswer((_request, response) => response.writeHead(418).end('{"message": "no"}'));
   const here = startApi(HERE);
-  const refused = await refusal(here, '/say', { organization: admin.organizationId }, { token: admin.token });
-  expect([refused.status, refused.body]).toEqual([418, { message: 'no' }]);
+  const { hostname: host, port } = new URL(await listen(here));
+  const client = connectTcp({ host, port: Number(port), allowHalfOpen: true });
+  onTestFinished(() => void client.destroy());
+  client.write(
+    `GET /say?organization=${admin.organizationId} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Token ${admin.token}\r\n` +
+      'connection: Upgrade\r\nupgrade: websocket\r\n\r\n',
+  );
+  expect(await text(client)).toMatch(/^HTTP\/1\.1 418 .*\r\n\r\n{"message": "no"}$/s);
+  await expect.poll(() => connectionsOf(here)).toBe(0);
+  await expect.poll(() => connections.size).toBe(0);
   expect(here.statuses).toEqual([418]);
-  await here.server.close();
-  expect(connections.size).toBe(0);
 });
 
 test('the answer says what is wrong with the URL of the other machine: nothing listens, no such name, no trusted certificate', async () => {

@@ -20,7 +20,7 @@ const ANSWER_MS = 90_000;
 const SILENT_MS = 120_000;
 
 /** Fields that the client of the other machine writes itself. */
-const OWN = ['content-length', 'expect', 'host', 'transfer-encoding', PASS_HEADER];
+const OWN = ['content-length', 'expect', 'transfer-encoding'];
 
 /** Finds the API of the machine. Throws `OnOtherMachine` where none is known, or where the request was sent on before. */
 async function apiOf(platform: Platform, request: IncomingMessage, error: OnOtherMachine): Promise<URL> {
