@@ -8,7 +8,6 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { connect as connectTcp, type AddressInfo, type Server, type Socket as Connection } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { pino } from 'pino';
 import { newId } from '#kernel/ids.ts';
@@ -394,7 +393,10 @@ test('a refusal of a socket by the other machine is answered whole, and waits fo
     `GET /say?organization=${admin.organizationId} HTTP/1.1\r\nhost: ${host}\r\nauthorization: Token ${admin.token}\r\n` +
       'connection: Upgrade\r\nupgrade: websocket\r\n\r\n',
   );
-  expect(await text(client)).toMatch(/^HTTP\/1\.1 418 .*\r\n\r\n{"message": "no"}$/s);
+  let said = '';
+  client.on('data', (data) => (said += String(data)));
+  await once(client, 'end');
+  expect(said).toMatch(/^HTTP\/1\.1 418 .*\r\n\r\n{"message": "no"}$/s);
   await expect.poll(() => connectionsOf(here)).toBe(0);
   await expect.poll(() => connections.size).toBe(0);
   expect(here.statuses).toEqual([418]);
