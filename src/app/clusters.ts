@@ -16,12 +16,6 @@ export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds & Pick<
     return ids.filter((id) => !known.includes(id));
   },
   stopEnvironments,
-  nodeMetrics: async (machineId) => {
-    requireMachine(nodeId, machineId);
-    return measureNode(machineId);
-  },
-  nodeUsage: async (machineId) => {
-    requireMachine(nodeId, machineId);
-    return measureNodeUsage(machineId);
-  },
+  nodeMetrics: async (machineId) => measureNode(requireMachine(nodeId, machineId)),
+  nodeUsage: async (machineId) => measureNodeUsage(requireMachine(nodeId, machineId)),
 });

@@ -3,7 +3,7 @@ import { requireMachine } from '#platform/machines/elsewhere.ts';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { startBackground } from '#app/background.ts';
-import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#app/install.ts';
+import { firstSteps, openBase, type Base, type FirstSteps } from '#app/install.ts';
 import { createMetrics } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { BackgroundSwitch } from '#platform/installation/background-switch.ts';
@@ -145,5 +145,3 @@ async function listen(server: import('node:http').Server, settings: Settings): P
 }
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
-
-export { tokenFile };

@@ -15,7 +15,8 @@ export class OnOtherMachine extends AppError {
   }
 }
 
-/** Throws `OnOtherMachine` for what is on another machine than `here`. What is on no machine (null) can be asked from everywhere. */
-export function requireMachine(here: string | null, machineId: string | null): void {
+/** Returns the machine, or throws `OnOtherMachine` if it is another one than `here`. What is on no machine (null) can be asked from everywhere. */
+export function requireMachine<Id extends string | null>(here: string | null, machineId: Id): Id {
   if (machineId !== null && machineId !== here) throw new OnOtherMachine(machineId);
+  return machineId;
 }

@@ -1,5 +1,6 @@
 import type { Context } from '#platform/context.ts';
 import type { ClusterTarget } from '#resources/cluster/target.ts';
+import type { InstanceMetrics } from '#runtimes/runtime.ts';
 
 /** Processor and memory of the machine that a cluster lives on, as they are now. */
 export interface NodeMetrics {
@@ -23,7 +24,7 @@ export interface NodeUsage extends NodeMetrics {
 }
 
 /** Use of an instance on a cluster, and the service that it is of. */
-export interface ClusterInstance {
+export interface ClusterInstance extends InstanceMetrics {
   organizationId: string;
   projectId: string;
   projectName: string;
@@ -33,14 +34,6 @@ export interface ClusterInstance {
   mode: string;
   serviceId: string;
   serviceName: string;
-  instance: string;
-  cpuMilli: number;
-  memoryBytes: number;
-  cpuLimitMilli: number;
-  memoryLimitBytes: number;
-  startedAt: string | null;
-  restarts: number;
-  at: string;
 }
 
 /** Parts of the program that app/ gives to the sockets of clusters. */
