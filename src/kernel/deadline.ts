@@ -29,7 +29,7 @@ export class Deadline {
   readonly #follow = () => this.#controller.abort(this.#outer.reason);
   #timer: NodeJS.Timeout | undefined;
   #isAbandoned = false;
-  /** Whether the time is over. */
+  /** True if the time is over. */
   isOver = false;
 
   constructor(outer: AbortSignal, options: DeadlineOptions) {
@@ -105,5 +105,16 @@ export async function withDeadline<T>(
     throw deadline.isOver && !outer.aborted ? options.late(error) : error;
   } finally {
     deadline.close();
+  }
+}
+
+/** Waits for a piece of work for at most a time in milliseconds. Returns whether it ended; its error is thrown. It is not told to end. */
+export async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<false>();
+  const timer = setTimeout(() => resolve(false), ms);
+  try {
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
