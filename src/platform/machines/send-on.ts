@@ -111,7 +111,7 @@ export interface SocketOpening {
 }
 
 /**
- * Sends the opening of a web socket on to the machine that can serve it, and carries data both ways until one side ends. Calls `answered` with
+ * Sends the opening of a web socket on to the machine that can serve it. Then carries data both ways until one side ends. Calls `answered` with
  * the status of the answer. Rejects only before there is one.
  */
 export async function sendSocketOn(
