@@ -77,7 +77,7 @@ test('a first start whose commit is never answered shows the token of what it ma
   }
 });
 
-/** Connections that serve 40 statements at once. */
+/** Counts the connections that serve 40 statements at once. Each statement holds its connection for a while, so that they overlap. */
 async function connectionsOf(db: Database): Promise<number> {
   const one = async () =>
     (await sql<{ pid: number }>`select pg_backend_pid() as pid, pg_sleep(0.3)`.execute(db)).rows[0]!.pid;

@@ -18,6 +18,10 @@ test('the figures of each kind of work are read, and those of a waiting deployme
   expect(new Set(found.map(({ name }) => name)).size).toBe(8);
   const of = (name: string) => found.find((one) => one.name === name);
   expect(of('deployments')).toMatchObject({ waiting: 1, running: 0, retried: 0, oldestWaiting: expect.any(Date) });
+  await sql`update deployment set status = 'RECAP', claim_token = gen_random_uuid(),
+    lease_until = now() + interval '1 minute'`.execute(app.db);
+  const [deployments] = await readWork(app.db);
+  expect(deployments, 'the worker only writes the end').toMatchObject({ waiting: 0, running: 1 });
   expect(of('recurring-tasks')).toMatchObject({
     waiting: 0,
     retried: 1,

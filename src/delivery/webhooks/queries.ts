@@ -219,8 +219,10 @@ export const WEBHOOK_REPORT: WorkReport = {
     const { rows } = await sql<WorkStatus>`
       select count(*) filter (where ${isDue}) as waiting, count(*) filter (where ${isHeld}) as running,
         min(created_at) filter (where ${isDue}) as "oldestWaiting", count(*) filter (where tries > 1) as retried,
-        (select json_build_object('at', next_attempt_at, 'error', null) from webhook_delivery where state = 'FAILED'
-          order by next_attempt_at desc limit 1) as "lastFailure"
+        (select json_build_object('at', d.next_attempt_at, 'error',
+            (select coalesce('The receiver answered ' || nullif(a.status_code, 0) || '.', 'The receiver did not answer.')
+              from webhook_attempt a where a.delivery_id = d.id order by a.number desc limit 1))
+          from webhook_delivery d where d.state = 'FAILED' order by d.next_attempt_at desc limit 1) as "lastFailure"
       from webhook_delivery where state = 'PENDING'`.execute(db);
     return withDate(rows[0]!);
   },

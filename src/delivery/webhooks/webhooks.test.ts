@@ -7,6 +7,7 @@ import { inTransaction } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { ok } from '#test/harness/app.ts';
+import { WEBHOOK_REPORT } from '#delivery/webhooks/index.ts';
 import { event, publish, useWebhooks } from '#delivery/webhooks/webhooks.fixture.ts';
 
 const { app, receiver, worker, say, register, attempts, states, settled, http, servers } = useWebhooks();
@@ -182,6 +183,7 @@ describe('a call that fails', () => {
     const delivery = worker();
     await settled(webhook.id, 'FAILED');
     expect(calls).toHaveLength(7);
+    expect((await WEBHOOK_REPORT.status(app.db)).lastFailure?.error).toBe('The receiver answered 503.');
     broken = false;
     const [last] = await attempts(admin, webhook.id);
     ok(await admin.post(`/organization/${admin.organizationId}/webhook/${webhook.id}/event/${last.id}/resend`), 200);

@@ -20,6 +20,7 @@ export const DEPLOYMENT_CLAIMS = leasedTable({
   table: 'deployment',
   waiting: 'WAITING',
   running: 'RUNNING',
+  ending: 'RECAP',
   failed: sql`status = 'ENDED' and outcome = 'ERROR' and ended_at > now() - interval '7 days'`,
 });
 

@@ -19,6 +19,8 @@ export interface LeasedTableOptions<Table extends keyof DB> {
   waiting: string;
   /** State of items that a worker has begun, and that stay in it when the worker is gone. */
   running: string;
+  /** State of items whose worker only writes their end; none unless it is said. */
+  ending?: string;
   /** Column that counts the attempts; `attempts` unless it is said. */
   attempts?: keyof DB[Table] & string;
   /** Expression for the reason to end an item of the table `w`; by default none. */
@@ -71,7 +73,8 @@ export const renewalOf =
 export function leasedTable<Table extends keyof DB & string, Reason extends string = never>(
   options: LeasedTableOptions<Table>,
 ) {
-  const { waiting, running, failed, givenBack = {} } = options;
+  const { waiting, running, ending, failed, givenBack = {} } = options;
+  const open = [waiting, running, ...(ending === undefined ? [] : [ending])];
   const table = sql.table(options.table);
   const state = sql.ref(options.state ?? 'status');
   const attempts = sql.ref(options.attempts ?? 'attempts');
@@ -128,7 +131,7 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
           min(created_at) filter (where not ${isHeld}) as "oldestWaiting", count(*) filter (where ${attempts} > 1) as retried,
           (select json_build_object('at', ended_at, 'error', error) from ${table} where ${failed} and ended_at is not null and ${only}
             order by ended_at desc limit 1) as "lastFailure"
-        from ${table} where ${state} in (${sql.lit(waiting)}, ${sql.lit(running)}) and ${only}`.execute(db);
+        from ${table} where ${state} in (${sql.join(open.map((one) => sql.lit(one)))}) and ${only}`.execute(db);
       return withDate(rows[0]!);
     },
   };

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { WORK_REPORTS } from '#app/work-reports.ts';
+import { runProgram, startService, useInstallation } from '#cli/testing.ts';
+
+const { settings } = useInstallation('inspect');
+
+test('`inspect work` beside the service shows a line for each kind of work', { timeout: 120_000 }, async () => {
+  await startService(settings);
+  const shown = await runProgram(['inspect', 'work'], settings);
+  expect(shown.status, shown.stderr).toBe(0);
+  const [head, ...lines] = shown.stdout.trimEnd().split('\n');
+  expect(head!.split(/ {2,}/)).toEqual(['WORK', 'WAITING', 'RUNNING', 'RETRIED', 'OLDEST WAITING', 'LAST FAILURE']);
+  expect(lines.map((line) => line.split(/ {2,}/)[0])).toEqual(WORK_REPORTS.map(({ name }) => name));
+  for (const line of lines) expect(line).toMatch(/^\S+ +\d+ +\d+ +\d+ +(-|\d{4}-\S+Z) +(-|\d{4}-\S+Z.*)$/);
+});
+
+test('`inspect work` without a database says so', async () => {
+  const refused = await runProgram(['inspect', 'work'], {
+    ...settings,
+    DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+  });
+  expect(refused.status).toBe(1);
+  expect(refused.stderr).toContain('The database cannot be read: ');
+});
