@@ -1,4 +1,3 @@
-import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import type { Static } from '#platform/http/schema.ts';
@@ -41,8 +40,7 @@ export async function queryMetrics(
     );
   const selector = parseSelector(query.query, HELP);
   if (selector.name === null || selector.filters.length > 0) throw badRequest(`query: ${HELP}`);
-  const node = await needs.nodeMetrics(cluster);
-  if (!node) throw new OnOtherMachine(cluster.node_id);
+  const node = await needs.nodeMetrics(cluster.node_id);
   const read = Object.hasOwn(METRICS, selector.name) ? METRICS[selector.name] : undefined;
   const labels = { __name__: selector.name, instance: node.instance, cluster_id: cluster.id };
   const known = read !== undefined && matches(selector.matchers, labels);
