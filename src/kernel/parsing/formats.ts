@@ -76,8 +76,21 @@ export interface YamlOptions {
   merge?: boolean;
 }
 
-/** Parts of a text of JSON that its reader needs: a scalar, the items of a list, or fields of an object. */
-export type Shape = true | [Shape] | { [field: string]: Shape };
+/**
+ * Parts of a text of JSON that its reader needs: a scalar with at most 4,000 characters (`true`), a text of any length, any value as JSON,
+ * the items of a list, or fields of an object.
+ */
+export type Shape = true | 'text' | 'json' | [Shape] | { [field: string]: Shape };
+
+/** Value that the output file of an execution names. */
+export interface JobOutput {
+  key: string;
+  value: string;
+  isSecret: boolean;
+  description: string | null;
+  /** Absolute path; makes it a file. */
+  mountPath: string | null;
+}
 
 export interface StateOptions {
   /** Values that no resource and no plan may show. */
@@ -124,6 +137,9 @@ export interface Formats {
   'terraform-answer': { options: StateOptions; result: TerraformAnswer };
   /** Named parts of a text of JSON. */
   'json-shape': { options: { shape: Shape }; result: unknown };
+  'job-outputs': { options: null; result: JobOutput[] };
+  /** ONBUILD instructions in the configuration of an image, as builders read it. */
+  'image-triggers': { options: null; result: string[] };
   /** Items of a list of an Argo CD, as parts of JSON. */
   'argo-cd': { options: { list: ArgoCdList }; result: string[] };
   /** Versions of charts by name, each list as the text of a JSON array: a whole index may have a hundred thousand. */
@@ -157,6 +173,8 @@ export const LIMITS: Record<Format, FileLimits> = {
   'terraform-content': { bytes: 64 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
   'terraform-answer': { bytes: 2 * 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   'json-shape': { bytes: 4 * 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'job-outputs': { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'image-triggers': { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   'argo-cd': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
   'chart-index': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
 };

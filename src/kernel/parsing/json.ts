@@ -25,6 +25,8 @@ export function parseShape(text: string, { shape }: { shape: Shape }): unknown {
   const keep = (value: unknown, wanted: Shape): unknown => {
     if (++count > MAX_VALUES) throw new Error(`it has more than ${MAX_VALUES} values`);
     if (wanted === true) return isScalar(value) ? value : undefined;
+    if (wanted === 'text') return typeof value === 'string' ? value : undefined;
+    if (wanted === 'json') return JSON.stringify(value);
     if (Array.isArray(wanted))
       return Array.isArray(value) ? value.map((item) => keep(item, wanted[0]) ?? null) : undefined;
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;

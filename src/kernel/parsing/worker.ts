@@ -18,6 +18,8 @@ const PARSERS: Record<Format, () => Promise<Parser>> = {
   'terraform-content': async () => (await import('#kernel/parsing/terraform-answer.ts')).readStateTexts,
   'terraform-answer': async () => (await import('#kernel/parsing/terraform-answer.ts')).readTerraformAnswer,
   'json-shape': async () => (await import('#kernel/parsing/json.ts')).parseShape,
+  'job-outputs': async () => (await import('#kernel/parsing/job-outputs.ts')).parseOutputs,
+  'image-triggers': async () => (await import('#kernel/parsing/image-triggers.ts')).parseTriggers,
   'argo-cd': async () => (await import('#kernel/parsing/argo-cd.ts')).readArgoCdList,
   'chart-index': async () => (await import('#kernel/parsing/chart-index.ts')).parseChartIndex,
 };

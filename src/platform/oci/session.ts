@@ -1,3 +1,5 @@
+import type { Shape } from '#kernel/parsing/formats.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 import {
   OutgoingError,
   requestFollowing,
@@ -16,6 +18,7 @@ export interface Credentials {
 /** Connection to a registry, with credentials. */
 export interface Session {
   http: HttpClient;
+  organizationId: string;
   /** Origin of its HTTP interface. */
   base: string;
   /** Name of the registry in messages. */
@@ -91,7 +94,7 @@ export class RegistrySender {
     if (answer.status === 429) throw limited(this.#session.host);
     if (answer.status >= 500)
       throw new RegistryError('unreachable', `The token service ${realm.host} answered ${answer.status}.`);
-    return answer.status === 200 ? readToken(answer.body.toString()) : undefined;
+    return answer.status === 200 ? readToken(this.#session, answer) : undefined;
   }
 }
 
@@ -135,13 +138,28 @@ function realmOf(base: string, realm: string | undefined): URL | undefined {
   return base.startsWith('https:') && url.protocol !== 'https:' ? undefined : url;
 }
 
-function readToken(text: string): string | undefined {
+async function readToken(session: Session, answer: OutgoingAnswer): Promise<string | undefined> {
+  const body = await readAnswer(session, answer, { token: 'text', access_token: 'text' });
+  const token = body?.['token'] ?? body?.['access_token'];
+  return typeof token === 'string' && /^[\x21-\x7e]+$/.test(token) ? token : undefined;
+}
+
+/** Reads parts of the object in an answer, in a thread; undefined if it holds no JSON. Throws RegistryError for an answer that takes too much. */
+export async function readAnswer(
+  { organizationId, host }: Session,
+  { body, truncated }: OutgoingAnswer,
+  shape: Extract<Shape, object>,
+): Promise<Record<string, unknown> | undefined> {
+  if (truncated) return undefined;
   try {
-    const body = JSON.parse(text) as { token?: unknown; access_token?: unknown } | null;
-    const token = body?.token ?? body?.access_token;
-    return typeof token === 'string' && /^[\x21-\x7e]+$/.test(token) ? token : undefined;
+    const file = { name: `The answer of ${host}`, text: body };
+    return ((await readFileOf(organizationId, 'json-shape', file, { shape })) ?? undefined) as
+      | Record<string, unknown>
+      | undefined;
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
+    if (!(error instanceof ParsingError)) throw error;
+    if (error.kind === 'busy') throw new RegistryError('limited', error.message, error);
+    if (error.kind === 'limit') throw new RegistryError('unexpected', `${error.message}.`, error);
+    return undefined;
   }
 }

@@ -176,7 +176,7 @@ describe('the check of an image', () => {
   test('refuses a registry of another organization and malformed names, naming the field', async () => {
     const stranger = await app.organization();
     const registryId = newId();
-    registries.set(`${stranger.organizationId}/${registryId}`, { url: `http://${host}`, credentials: null });
+    registries.set(`${stranger.organizationId}/${registryId}`, { organizationId: stranger.organizationId, url: `http://${host}`, credentials: null });
     for (const [body, field] of [
       [{ registry_id: registryId, image_name: 'open/app', tag: '1' }, 'registry_id'],
       [{ image_name: 'a b', tag: '1' }, 'image_name'],
