@@ -22,7 +22,7 @@ export interface CommonInput {
 /**
  * Kind of service that answers can show. A kind with nothing more than this is read-only here: its services are created and run elsewhere.
  */
-export interface ShownKind<Spec = any> {
+export interface ShownKind<Spec = unknown> {
   kind: ServiceKind;
   /** First segment of its paths. */
   path: string;
@@ -39,7 +39,10 @@ export interface ShownKind<Spec = any> {
  * Kind of service: a descriptor and the functions that only this kind has. Code that kinds share is written once, as capabilities, which
  * mount.ts joins with the kinds.
  */
-export interface Kind<Spec = any, Input extends CommonInput = any> extends ShownKind<Spec> {
+export interface Kind<
+  Spec = unknown,
+  Input extends Partial<CommonInput> = Partial<CommonInput>,
+> extends ShownKind<Spec> {
   /** Tag of its lists (`Applications`). */
   listTag: string;
   /** Stage that a new service of it joins (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
@@ -51,9 +54,9 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
    */
   toSpec(context: Context, place: SpecPlace, input: Input, present: Spec | null): Promise<Spec>;
   /** Deployment of the kind as pure functions, which app/ hands to the engine. */
-  deployment: DeployableKind;
+  deployment: DeployableKind<Spec>;
   /** Steps of its deployment that need the database. */
-  hooks?: KindHooks;
+  hooks?: KindHooks<Spec>;
   /** Returns the runtime features that a configuration needs. A cluster without them is refused before anything is queued. */
   requires?(spec: Spec): RuntimeFeature[];
   /** Last part of its icon's address, where that is not `path`. */
@@ -69,7 +72,7 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
     uninstallQuery: TObject;
     deleteQuery: TObject;
     /** `keep`: the workload is removed, the service stays. */
-    choose(said: any): { keep?: boolean; skipDestroy?: boolean };
+    choose(said: unknown): { keep?: boolean; skipDestroy?: boolean };
   };
   /** Ids of the common calls that the kind has, if the reference has only a few of them; they stand under `listTag` then. */
   operations?: readonly string[];
@@ -79,14 +82,14 @@ export interface Kind<Spec = any, Input extends CommonInput = any> extends Shown
 }
 
 /** Terraform resource of a kind, without the attributes of every service (name, variables, stage, …). */
-export interface KindTerraform<Spec = any> {
+export interface KindTerraform<Spec = unknown> {
   /** Type of the resource. */
   resource: string;
   attributes(spec: Spec): Record<string, HclValue | undefined>;
 }
 
 /** Options of a deploy call (docs/contributing/rules.md 15). */
-interface DeployInput<Spec = any> {
+interface DeployInput<Spec = unknown> {
   /** Body of `POST …/deploy`. */
   body?: TObject;
   /** Query of `POST …/deploy` and `POST …/redeploy`. */
@@ -96,10 +99,10 @@ interface DeployInput<Spec = any> {
   /** Entry of that list: an id, or an object with an id and options. Without it there is no such list. */
   entry?: TSchema;
   /** Reads the options of body and query. Throws 400 that names the field, below `path` where it stands in a list. */
-  choose(spec: Spec, said: any, path: string): DeployChoice<Spec>;
+  choose(spec: Spec, said: unknown, path: string): DeployChoice<Spec>;
 }
 
-export interface DeployChoice<Spec = any> {
+export interface DeployChoice<Spec = unknown> {
   /** Configuration that the call stores in the service. */
   spec?: Spec;
   /** Commit of this deployment only. */
@@ -115,7 +118,7 @@ export interface DeployChoice<Spec = any> {
 }
 
 /** Capabilities of a kind besides the common calls. mount.ts mounts the endpoints of those that are present. */
-interface KindCapabilities<Spec = any> {
+interface KindCapabilities<Spec = unknown> {
   /** Returns the ports that the proxy forwards to; links and custom domains need it. */
   ports?(spec: Spec): PortSpec[];
   /**

@@ -54,28 +54,28 @@ interface Removal {
 }
 
 /** Hooks of a kind that need the database. */
-export interface KindHooks {
+export interface KindHooks<Spec = unknown> {
   /**
    * Opens what is sealed in the configuration, and makes what is made anew for each deployment (credentials of one run). Called when the
    * stage starts, in every attempt. `values` goes to `workload` and `tasks` as `opened`.
    */
   open?(
     context: Context,
-    service: ServiceSnapshot,
+    service: ServiceSnapshot<Spec>,
     identity: WorkloadIdentity,
   ): Promise<{ values: Record<string, string>; secrets: string[] }>;
   /**
    * Saves what must outlive a service, before anything of it is removed (a delete or an uninstall). Called in every attempt; throws an error
    * for people where it can't be saved, and nothing is removed then.
    */
-  beforeRemoval?(context: Context, service: ServiceSnapshot, removal: Removal): Promise<void>;
+  beforeRemoval?(context: Context, service: ServiceSnapshot<Spec>, removal: Removal): Promise<void>;
   /**
    * Keeps what an execution left (outputs become variables). Called once, in the transaction that fences out older attempts, for a good
    * end and for a bad one. Answers lines for the log; throws an error for people where a good end is none.
    */
-  record?(context: Context, service: ServiceSnapshot, execution: Execution): Promise<string[]>;
+  record?(context: Context, service: ServiceSnapshot<Spec>, execution: Execution): Promise<string[]>;
   /** Takes back what `open` made for an execution that was cancelled: nothing of it was recorded. */
-  abandon?(context: Context, service: ServiceSnapshot, identity: WorkloadIdentity): Promise<void>;
+  abandon?(context: Context, service: ServiceSnapshot<Spec>, identity: WorkloadIdentity): Promise<void>;
 }
 
 /** Access to the repositories, images and registries that services are deployed from. */

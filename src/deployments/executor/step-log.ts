@@ -14,7 +14,7 @@ export interface StepPlace {
 }
 
 /** Steps that earlier attempts recorded for a deployment, by service and position (`stepKey`). */
-export type StepRecords = Map<string, { status: string; output: any }>;
+export type StepRecords = Map<string, { status: string; output: unknown }>;
 
 export const stepKey = (place: Pick<StepPlace, 'serviceId' | 'position'>): string =>
   `${place.serviceId}/${place.position}`;

@@ -37,7 +37,7 @@ export interface Step {
   prepare?(work: ServiceWork): Promise<void>;
   run(work: ServiceWork, context: StepContext): Promise<Record<string, unknown>>;
   /** Takes over the output, of this attempt or of an earlier one. */
-  take?(work: ServiceWork, output: any): void;
+  take?(work: ServiceWork, output: unknown): void;
 }
 
 const clone: Step = {

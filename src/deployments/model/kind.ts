@@ -117,24 +117,24 @@ export interface ExecutionPolicy {
 }
 
 /** Description of a kind of service for the engine. Pure: src/app/ gives the kinds to the engine. */
-export interface DeployableKind {
+export interface DeployableKind<Spec = unknown> {
   /** Returns the source that a service is made of; null if it is neither a repository nor an image. */
-  source(service: ServiceSnapshot): SourceToResolve | null;
+  source(service: ServiceSnapshot<Spec>): SourceToResolve | null;
   /** Returns a second repository that the service is deployed with (values of a chart); its commit is resolved beside the source's. */
-  valuesSource?(service: ServiceSnapshot): GitSourceToResolve | null;
+  valuesSource?(service: ServiceSnapshot<Spec>): GitSourceToResolve | null;
   /** Plans the steps of an action (docs/contributing/engine.md). `last` is null if nothing was released, or if nothing may be skipped. */
   plan(
-    service: ServiceSnapshot,
+    service: ServiceSnapshot<Spec>,
     action: DeploymentAction,
     resolved: ResolvedService,
     last: LastRelease | null,
   ): PlannedService;
-  build?(service: ServiceSnapshot, options: BuildOptions): BuildRecipe;
+  build?(service: ServiceSnapshot<Spec>, options: BuildOptions): BuildRecipe;
   /** Returns whether a removal needs the source, because its commands run in the source's image. */
-  needsSourceToRemove?(service: ServiceSnapshot): boolean;
+  needsSourceToRemove?(service: ServiceSnapshot<Spec>): boolean;
   /** Returns the workload to apply; absent for kinds without a permanent workload. */
   workload?(
-    service: ServiceSnapshot,
+    service: ServiceSnapshot<Spec>,
     identity: WorkloadIdentity,
     image: string,
     variables: ExpandedVariables,
@@ -142,7 +142,7 @@ export interface DeployableKind {
   ): WorkloadSpec;
   /** Returns the commands of the step EXECUTING, in order: the first that fails is the step's failure. */
   tasks?(
-    service: ServiceSnapshot,
+    service: ServiceSnapshot<Spec>,
     action: DeploymentAction,
     identity: WorkloadIdentity,
     image: string,
@@ -150,5 +150,5 @@ export interface DeployableKind {
     options: WorkloadOptions,
   ): PlannedTask[];
   /** For kinds whose executions are kept, each with its log; what they leave in the runtime is removed by it. */
-  executions?(service: ServiceSnapshot): ExecutionPolicy;
+  executions?(service: ServiceSnapshot<Spec>): ExecutionPolicy;
 }

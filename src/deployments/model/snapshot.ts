@@ -16,7 +16,7 @@ export interface Commit {
 }
 
 /** Service in a snapshot: configuration only, frozen in the request's transaction, without any I/O. */
-export interface ServiceSnapshot {
+export interface ServiceSnapshot<Spec = unknown> {
   serviceId: string;
   kind: string;
   name: string;
@@ -26,7 +26,8 @@ export interface ServiceSnapshot {
   stage: { id: string; name: string; position: number };
   /** Versions of the three configurations that the snapshot is made of. */
   versions: { service: number; environment: number; project: number };
-  spec: any;
+  /** Configuration of the service, as its kind wrote it. */
+  spec: Spec;
   /** Properties that histories show of the service; absent from snapshots of releases that did not know them. */
   details?: Record<string, unknown>;
   advancedSettings: Record<string, unknown>;

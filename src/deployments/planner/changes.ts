@@ -92,7 +92,7 @@ const configurationOf = ({
   certificateDomains,
   stage,
 }: ServiceSnapshot) => ({
-  ...spec,
+  ...(spec as object),
   name,
   stage: stage.name,
   advanced_settings: advancedSettings,

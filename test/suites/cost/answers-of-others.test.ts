@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Execution, ServiceSnapshot } from '#deployments/index.ts';
+import type { Execution } from '#deployments/index.ts';
 import { newId } from '#kernel/ids.ts';
 import { LIMITS } from '#kernel/parsing/formats.ts';
 import { inTransaction, systemContext } from '#platform/context.ts';
@@ -116,7 +116,7 @@ describe('a run of Terraform', () => {
       generation: 1,
       outcomes: [{ end: { output } }],
     } as unknown as Execution;
-    const snapshot = { serviceId: service.id, spec: { backend } } as unknown as ServiceSnapshot;
+    const snapshot = { serviceId: service.id, spec: { backend } } as unknown as Parameters<typeof recordTerraform>[1];
     return inTransaction(systemContext(app.platform), (context) => recordTerraform(context, snapshot, execution));
   };
 

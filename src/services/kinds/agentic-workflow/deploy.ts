@@ -1,12 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import {
-  PUBLIC_REGISTRY,
-  type DeployableKind,
-  type PlannedService,
-  type PlannedTask,
-  type ServiceSnapshot,
-} from '#deployments/index.ts';
+import { PUBLIC_REGISTRY, type DeployableKind, type PlannedService, type PlannedTask } from '#deployments/index.ts';
 import { rulesOf } from '#services/kinds/agentic-workflow/egress.ts';
 import type { AgenticWorkflowSpec } from '#services/kinds/agentic-workflow/spec.ts';
 
@@ -32,21 +26,19 @@ export interface Opened {
   timeoutSeconds: number;
 }
 
-const specOf = (service: ServiceSnapshot): AgenticWorkflowSpec => service.spec;
-
 /**
  * Deployment of an agentic workflow. Nothing is applied for the workflow itself; its copy in the throwaway environment of a run is the
  * agent's task.
  */
-export const workflowDeployment: DeployableKind = {
+export const workflowDeployment: DeployableKind<AgenticWorkflowSpec> = {
   source: (service) => {
-    const { run } = specOf(service);
+    const { run } = service.spec;
     if (!run || run.image === null) return null;
     const at = run.image.lastIndexOf(':');
     return { type: 'image', registryId: PUBLIC_REGISTRY, name: run.image.slice(0, at), tag: run.image.slice(at + 1) };
   },
   plan: (service, action, resolved): PlannedService => {
-    const { run, docker_fragment: fragment } = specOf(service);
+    const { run, docker_fragment: fragment } = service.spec;
     const isRun = action === 'DEPLOY' && run !== undefined;
     const isBuilt = fragment.trim() !== '' || run?.image === null;
     return {
@@ -63,12 +55,12 @@ export const workflowDeployment: DeployableKind = {
   build: (service, { image }) => ({
     rootPath: '/',
     dockerfilePath: DOCKERFILE,
-    dockerfile: `FROM ${image ?? MACHINE}\n${specOf(service).docker_fragment.trim()}\n`,
+    dockerfile: `FROM ${image ?? MACHINE}\n${service.spec.docker_fragment.trim()}\n`,
     targetStage: null,
     ...BUILD_LIMITS,
   }),
   tasks: (service, _action, identity, image, variables, options): PlannedTask[] => {
-    const spec = specOf(service);
+    const spec = service.spec;
     const opened = JSON.parse(options.opened.run!) as Opened;
     const files = {
       'agent.sh': SCRIPT,

@@ -13,9 +13,9 @@ const HOUR_SECONDS = 3600;
 const NOTHING: { values: Record<string, string>; secrets: string[] } = { values: {}, secrets: [] };
 
 /** Steps of agentic workflows that need the database: keys and MCP servers before a run, outputs after it. */
-export const workflowHooks: KindHooks = {
+export const workflowHooks: KindHooks<AgenticWorkflowSpec> = {
   open: async (context, service, { organizationId }) => {
-    const spec = service.spec as AgenticWorkflowSpec;
+    const { spec } = service;
     if (!spec.run) return NOTHING;
     const { api_key: sealed } = spec.model;
     const key = sealed ? await openSealed(context, organizationId, apiKeyPlace(service.serviceId), sealed) : '';
@@ -60,8 +60,12 @@ async function mcpOf(context: Context, organizationId: string, spec: AgenticWork
 }
 
 /** Queues a message to each output's URL: the agent's answer without secrets, or the failure. Returns lines for the log. */
-async function recordOutputs(context: Context, service: ServiceSnapshot, execution: Execution): Promise<string[]> {
-  const spec = service.spec as AgenticWorkflowSpec;
+async function recordOutputs(
+  context: Context,
+  service: ServiceSnapshot<AgenticWorkflowSpec>,
+  execution: Execution,
+): Promise<string[]> {
+  const { spec } = service;
   const { organizationId, environmentId, deploymentId, failure } = execution;
   const given = await answerOf(execution);
   const answer = given === null ? null : maskOf(execution.secrets)(given);

@@ -1,13 +1,13 @@
-import type { BuildRecipe, DeployableKind, PlannedService, ServiceSnapshot } from '#deployments/index.ts';
+import type { BuildRecipe, DeployableKind, PlannedService } from '#deployments/index.ts';
 import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
 import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts';
 import { rolloutOf } from '#services/workload/long-running.ts';
 import { toWorkload } from '#services/workload/workload.ts';
 
 /** Deployment of an application: clone, build, apply. */
-export const applicationDeployment: DeployableKind = {
+export const applicationDeployment: DeployableKind<ApplicationSpec> = {
   source: (service) => {
-    const { url, branch, git_token_id } = specOf(service).git_repository;
+    const { url, branch, git_token_id } = service.spec.git_repository;
     return { type: 'git', url, branch, gitTokenId: git_token_id };
   },
   plan: (service, action, { commit }, last): PlannedService => {
@@ -15,7 +15,7 @@ export const applicationDeployment: DeployableKind = {
       serviceId: service.serviceId,
       name: service.name,
       kind: service.kind,
-      rollout: rolloutOf(specOf(service), action),
+      rollout: rolloutOf(service.spec, action),
     };
     if (action !== 'DEPLOY')
       return {
@@ -25,7 +25,7 @@ export const applicationDeployment: DeployableKind = {
         buildKey: null,
         image: null,
       };
-    const { git_repository: git, dockerfile_path, docker_target_build_stage } = specOf(service);
+    const { git_repository: git, dockerfile_path, docker_target_build_stage } = service.spec;
     const buildKey = buildKeyOf(service, git, commit, dockerfile_path, docker_target_build_stage);
     if (last?.image && last.buildKey === buildKey)
       return {
@@ -44,7 +44,7 @@ export const applicationDeployment: DeployableKind = {
     };
   },
   build: (service): BuildRecipe => {
-    const spec = specOf(service);
+    const spec = service.spec;
     return {
       rootPath: spec.git_repository.root_path,
       dockerfilePath: spec.dockerfile_path ?? 'Dockerfile',
@@ -53,7 +53,5 @@ export const applicationDeployment: DeployableKind = {
     };
   },
   workload: (service, identity, image, variables, options) =>
-    toWorkload(service, specOf(service), identity, image, variables, options),
+    toWorkload(service, service.spec, identity, image, variables, options),
 };
-
-const specOf = (service: ServiceSnapshot): ApplicationSpec => service.spec;

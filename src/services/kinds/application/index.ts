@@ -29,7 +29,7 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
     body: ApplicationDeployRequest,
     group: 'applications',
     entry: Type.Object({ application_id: Uuid, git_commit_id: selectedCommit }),
-    choose: (_spec, { git_commit_id }) => ({ commitId: git_commit_id }),
+    choose: (_spec, { git_commit_id }: { git_commit_id?: string }) => ({ commitId: git_commit_id }),
   },
   terraform: applicationTerraform,
   capabilities: {

@@ -10,9 +10,9 @@ import { rolloutOf } from '#services/workload/long-running.ts';
 import { toWorkload } from '#services/workload/workload.ts';
 
 /** Deployment of a container: its tag is resolved to a digest, which is applied. */
-export const containerDeployment: DeployableKind = {
+export const containerDeployment: DeployableKind<ContainerSpec> = {
   source: (service) => {
-    const { registry_id: registryId, image_name: name, tag } = specOf(service);
+    const { registry_id: registryId, image_name: name, tag } = service.spec;
     return { type: 'image', registryId, name, tag };
   },
   plan: (service, action, resolved, last): PlannedService => ({
@@ -23,16 +23,18 @@ export const containerDeployment: DeployableKind = {
     reason: action === 'DEPLOY' ? whyApplied(service, resolved, last) : `${action.toLowerCase()} was requested`,
     buildKey: null,
     image: action === 'DEPLOY' ? (resolved.image ?? null) : null,
-    rollout: rolloutOf(specOf(service), action),
+    rollout: rolloutOf(service.spec, action),
   }),
   workload: (service, identity, image, variables, options) =>
-    toWorkload(service, specOf(service), identity, image, variables, options),
+    toWorkload(service, service.spec, identity, image, variables, options),
 };
 
-const specOf = (service: ServiceSnapshot): ContainerSpec => service.spec;
-
-function whyApplied(service: ServiceSnapshot, { image }: ResolvedService, last: LastRelease | null): string {
-  const { tag } = specOf(service);
+function whyApplied(
+  service: ServiceSnapshot<ContainerSpec>,
+  { image }: ResolvedService,
+  last: LastRelease | null,
+): string {
+  const { tag } = service.spec;
   if (!last?.image) return 'it was never deployed';
   if (last.image === image) return `the image is that of the last release (${tag})`;
   return `${tag} is another image than that of the last release`;

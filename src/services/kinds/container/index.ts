@@ -37,7 +37,8 @@ export const container: Kind<ContainerSpec, ContainerInput & { name: string }> =
     group: 'containers',
     entry: Type.Object({ id: Uuid, image_tag: selectedText }),
     // The tag becomes the configured one (docs/contributing/rules.md 15).
-    choose: (spec, { image_tag: tag }) => (tag && tag !== spec.tag ? { spec: { ...spec, tag } } : {}),
+    choose: (spec, { image_tag: tag }: { image_tag?: string }) =>
+      tag && tag !== spec.tag ? { spec: { ...spec, tag } } : {},
   },
   capabilities: {
     ports: (spec) => spec.ports,

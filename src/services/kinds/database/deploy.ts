@@ -1,4 +1,4 @@
-import type { DeployableKind, KindHooks, PlannedService, ServiceSnapshot } from '#deployments/index.ts';
+import type { DeployableKind, KindHooks, PlannedService } from '#deployments/index.ts';
 import { PUBLIC_REGISTRY } from '#deployments/index.ts';
 import { openPassword } from '#services/kinds/database/access.ts';
 import {
@@ -17,8 +17,6 @@ const READY_TIMEOUT_SECONDS = 600;
 /** Time for a server to end, in seconds: it ends open transactions and writes everything to the disk. */
 const GRACE_SECONDS = 60;
 
-const specOf = (service: ServiceSnapshot): DatabaseSpec => service.spec;
-
 /** Returns the edition with which the server of a configuration is started. */
 export const editionOfSpec = ({ type, image }: Pick<DatabaseSpec, 'type' | 'image'>): Edition =>
   isMachineImage(image) ? ENGINES[type].onMachine! : ENGINES[type].inImage;
@@ -30,15 +28,15 @@ export const databaseNeeds = ({ type, version, image }: DatabaseSpec): RuntimeFe
 };
 
 /** Deployment of a database: its image is resolved, its server recreated on the same volume. */
-export const databaseDeployment: DeployableKind = {
+export const databaseDeployment: DeployableKind<DatabaseSpec> = {
   source: (service) => {
-    const { image } = specOf(service);
+    const { image } = service.spec;
     if (isMachineImage(image)) return null;
     const at = image.lastIndexOf(':');
     return { type: 'image', registryId: PUBLIC_REGISTRY, name: image.slice(0, at), tag: image.slice(at + 1) };
   },
   plan: (service, action, resolved, last): PlannedService => {
-    const spec = specOf(service);
+    const spec = service.spec;
     const base = { serviceId: service.serviceId, name: service.name, kind: service.kind, buildKey: null };
     if (action !== 'DEPLOY')
       return {
@@ -58,7 +56,7 @@ export const databaseDeployment: DeployableKind = {
     };
   },
   workload: (service, identity, image, _variables, { registry, opened }) => {
-    const spec = specOf(service);
+    const spec = service.spec;
     const { access } = spec;
     const edition = editionOfSpec(spec);
     const credentials = { login: access.login, password: opened['password']!, name: access.name };
@@ -99,7 +97,11 @@ export const databaseDeployment: DeployableKind = {
 };
 
 /** Decrypts the password of a database, which its configuration contains sealed. */
-export const openDatabase: NonNullable<KindHooks['open']> = async (context, service, { organizationId }) => {
-  const password = await openPassword(context, organizationId, service.serviceId, specOf(service).access);
+export const openDatabase: NonNullable<KindHooks<DatabaseSpec>['open']> = async (
+  context,
+  service,
+  { organizationId },
+) => {
+  const password = await openPassword(context, organizationId, service.serviceId, service.spec.access);
   return { values: { password }, secrets: [password] };
 };

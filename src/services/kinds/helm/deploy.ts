@@ -9,9 +9,9 @@ import type { GitSource } from '#services/sources/git.ts';
  * Deployment of a Helm service: commits of its chart and of its values are resolved and kept with the release. A runtime on Kubernetes runs
  * Helm; there is no image and no workload.
  */
-export const helmDeployment: DeployableKind = {
-  source: (service) => toResolve(specOf(service).git_repository),
-  valuesSource: (service) => toResolve(specOf(service).values_override.file?.git?.git_repository ?? null),
+export const helmDeployment: DeployableKind<HelmSpec> = {
+  source: (service) => toResolve(service.spec.git_repository),
+  valuesSource: (service) => toResolve(service.spec.values_override.file?.git?.git_repository ?? null),
   plan: (service, action): PlannedService => ({
     serviceId: service.serviceId,
     name: service.name,
@@ -26,14 +26,12 @@ export const helmDeployment: DeployableKind = {
   tasks: () => [],
 };
 
-const specOf = (service: ServiceSnapshot): HelmSpec => service.spec;
-
 const toResolve = (source: GitSource | null): GitSourceToResolve | null =>
   source && { type: 'git', url: source.url, branch: source.branch, gitTokenId: source.git_token_id };
 
-function whyDeployed(service: ServiceSnapshot, action: string): string {
+function whyDeployed(service: ServiceSnapshot<HelmSpec>, action: string): string {
   if (action !== 'DEPLOY') return `${action.toLowerCase()} was requested`;
-  const chart = specOf(service).source.repository;
+  const chart = service.spec.source.repository;
   return chart
     ? `the chart ${chart.chart_name} ${chart.chart_version} is applied`
     : 'the chart of the commit is applied';

@@ -17,9 +17,9 @@ import { splitWords } from '#services/workload/workload.ts';
 const OWN_DOCKERFILE = 'quarterdeck.Dockerfile';
 
 /** Deployment of a job: its image is built or resolved, and the command of the event runs to its end. Nothing keeps running. */
-export const jobDeployment: DeployableKind = {
+export const jobDeployment: DeployableKind<JobSpec> = {
   source: (service) => {
-    const { source, git_repository: git } = specOf(service);
+    const { source, git_repository: git } = service.spec;
     if ('image' in source) {
       const { registry_id: registryId, image_name: name, tag } = source.image;
       return { type: 'image', registryId, name, tag };
@@ -39,7 +39,7 @@ export const jobDeployment: DeployableKind = {
     };
   },
   build: (service) => {
-    const { source, git_repository: git } = specOf(service);
+    const { source, git_repository: git } = service.spec;
     if ('image' in source) throw new Error(`${service.name} runs an image of a registry: there is nothing to build.`);
     const { dockerfile_path: path, dockerfile_raw: raw, docker_target_build_stage: targetStage } = source.docker;
     return {
@@ -52,7 +52,7 @@ export const jobDeployment: DeployableKind = {
     };
   },
   tasks: (service, action, identity, image, variables, options) => {
-    const spec = specOf(service);
+    const spec = service.spec;
     const event = eventOf(service, action)!;
     const command = commandOf(spec.schedule, event)!;
     const task = {
@@ -80,7 +80,7 @@ export const jobDeployment: DeployableKind = {
     return [{ task, attempts: spec.max_nb_restart + 1, tolerated }];
   },
   executions: (service) => {
-    const { cronjob } = specOf(service).schedule;
+    const { cronjob } = service.spec.schedule;
     const { advancedSettings: settings } = service;
     const keptSeconds = settings['job.delete_ttl_seconds_after_finished'];
     return {
@@ -92,8 +92,6 @@ export const jobDeployment: DeployableKind = {
   },
 };
 
-const specOf = (service: ServiceSnapshot): JobSpec => service.spec;
-
 const EVENT_OF: Record<Exclude<DeploymentAction, 'RUN'>, JobEvent | undefined> = {
   DEPLOY: 'START',
   STOP: 'STOP',
@@ -104,9 +102,9 @@ const EVENT_OF: Record<Exclude<DeploymentAction, 'RUN'>, JobEvent | undefined> =
 };
 
 /** Returns the event of a job that an action runs; undefined if it runs nothing. */
-function eventOf(service: ServiceSnapshot, action: DeploymentAction): JobEvent | undefined {
+function eventOf(service: ServiceSnapshot<JobSpec>, action: DeploymentAction): JobEvent | undefined {
   const event = action === 'RUN' ? (service.event as JobEvent) : EVENT_OF[action];
-  return event && commandOf(specOf(service).schedule, event) ? event : undefined;
+  return event && commandOf(service.spec.schedule, event) ? event : undefined;
 }
 
 /** Returns the last steps of an action. A deploy that runs nothing has a step all the same: it makes the release that a schedule runs. */
@@ -117,8 +115,8 @@ function lastSteps(action: DeploymentAction, runs: boolean): StepName[] {
 
 type Made = Pick<PlannedService, 'image' | 'buildKey' | 'reason'> & { steps: StepName[] };
 
-function makeImage(service: ServiceSnapshot, resolved: ResolvedService, last: LastRelease | null): Made {
-  const { source, git_repository: git } = specOf(service);
+function makeImage(service: ServiceSnapshot<JobSpec>, resolved: ResolvedService, last: LastRelease | null): Made {
+  const { source, git_repository: git } = service.spec;
   if ('image' in source)
     return { steps: [], image: resolved.image ?? null, buildKey: null, reason: whyTaken(resolved, last) };
   const { commit } = resolved;

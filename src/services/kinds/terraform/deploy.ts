@@ -40,9 +40,9 @@ const LONGEST_SECONDS = 86_400;
 const ANSWER = `${FOLDER}/answer/answer.json`;
 
 /** Deployment of a Terraform service: its module becomes an image, in which Terraform runs to its end. */
-export const terraformDeployment: DeployableKind = {
+export const terraformDeployment: DeployableKind<TerraformSpec> = {
   source: (service) => {
-    const { url, branch, git_token_id } = specOf(service).git_repository;
+    const { url, branch, git_token_id } = service.spec.git_repository;
     return { type: 'git', url, branch, gitTokenId: git_token_id };
   },
   needsSourceToRemove: (service) => !service.skipDestroy,
@@ -72,7 +72,7 @@ export const terraformDeployment: DeployableKind = {
     };
   },
   build: (service, { runtime, settings }) => {
-    const spec = specOf(service);
+    const spec = service.spec;
     const { advancedSettings } = service;
     const images = { terraform: settings.terraformImage, openTofu: settings.openTofuImage };
     const { dockerfile_fragment: fragment } = spec;
@@ -98,7 +98,7 @@ export const terraformDeployment: DeployableKind = {
   },
   tasks: (service, action, identity, image, variables, options): PlannedTask[] => {
     if (isOwnUnlock(service)) return [];
-    const spec = specOf(service);
+    const spec = service.spec;
     const opened = JSON.parse(options.opened.run!) as Opened;
     const done = terraformActionOf(service, action, !options.bestEffort && opened.wasReleased);
     const { cpu_milli, ram_mib, storage_gib } = spec.job_resources;
@@ -144,19 +144,21 @@ export const terraformDeployment: DeployableKind = {
   },
 };
 
-const specOf = (service: ServiceSnapshot): TerraformSpec => service.spec;
-
 /** Tells whether an action only releases a lock that Quarterdeck keeps: then nothing runs. */
-export const isOwnUnlock = (service: ServiceSnapshot): boolean =>
-  service.event === 'FORCE_UNLOCK' && keepsState(specOf(service).backend);
+export const isOwnUnlock = (service: ServiceSnapshot<TerraformSpec>): boolean =>
+  service.event === 'FORCE_UNLOCK' && keepsState(service.spec.backend);
 
-function whyNothingRuns(service: ServiceSnapshot, action: DeploymentAction): string {
+function whyNothingRuns(service: ServiceSnapshot<TerraformSpec>, action: DeploymentAction): string {
   if (service.skipDestroy) return 'nothing is destroyed: SKIP_DESTROY was asked for';
   return `what Terraform has made does not run: there is nothing to ${action.toLowerCase()}`;
 }
 
 /** Maps an action of a deployment to an action of Terraform (docs/contributing/rules.md 42, docs/contributing/rules.md, *Status*). */
-function terraformActionOf(service: ServiceSnapshot, action: DeploymentAction, reconciles: boolean): TerraformAction {
+function terraformActionOf(
+  service: ServiceSnapshot<TerraformSpec>,
+  action: DeploymentAction,
+  reconciles: boolean,
+): TerraformAction {
   switch (service.event) {
     case 'PLAN':
       return 'plan';
@@ -171,8 +173,8 @@ function terraformActionOf(service: ServiceSnapshot, action: DeploymentAction, r
 }
 
 /** Hashes the inputs of the image. Variables do not belong to them: they are mounted. */
-function buildKeyOf(service: ServiceSnapshot, commit: Commit | undefined): string {
-  const { git_repository: git, dockerfile_fragment, engine, provider_version } = specOf(service);
+function buildKeyOf(service: ServiceSnapshot<TerraformSpec>, commit: Commit | undefined): string {
+  const { git_repository: git, dockerfile_fragment, engine, provider_version } = service.spec;
   const content = [git.url, commit?.id, dockerfile_fragment, engine, provider_version.explicit_version];
   return createHash('sha256').update(canonicalJson(content)).digest('hex').slice(0, 32);
 }

@@ -25,10 +25,10 @@ export interface TerraformNeeds {
 const NOTHING: { values: Record<string, string>; secrets: string[] } = { values: {}, secrets: [] };
 
 /** Steps of Terraform services that need the database or the machine. */
-export const terraformHooks = (needs: TerraformNeeds): KindHooks => ({
+export const terraformHooks = (needs: TerraformNeeds): KindHooks<TerraformSpec> => ({
   open: async (context, service, identity) => {
     if (isOwnUnlock(service)) return NOTHING;
-    const spec = service.spec as TerraformSpec;
+    const { spec } = service;
     const cluster = await queries.findRuntime(context.db, identity, identity.environmentId);
     if (!cluster) throw new Error('The environment has no cluster any more.');
     const released = (await queries.findReleasedSpec(context.db, identity, service.serviceId)) as
@@ -75,11 +75,11 @@ async function programsOf({ programs }: TerraformNeeds, spec: TerraformSpec, run
 async function letIn(
   context: Context,
   { states, hostAddress }: TerraformNeeds,
-  service: ServiceSnapshot,
+  service: ServiceSnapshot<TerraformSpec>,
   identity: WorkloadIdentity,
   cluster: { id: string; runtime: string },
 ): Promise<StateAccess> {
-  const { timeout_sec } = service.spec as TerraformSpec;
+  const { timeout_sec } = service.spec;
   const owner = { organizationId: identity.organizationId, serviceId: service.serviceId };
   const longest = (timeout_sec || 86_400) + Number(service.advancedSettings['build.timeout_max_sec']);
   const credential = await beginRun(context, owner, { generation: identity.generation, timeoutSeconds: longest });
@@ -93,10 +93,10 @@ async function letIn(
 async function variablesOf(
   context: Context,
   repositories: RepositoryReader | null,
-  service: ServiceSnapshot,
+  service: ServiceSnapshot<TerraformSpec>,
   { organizationId }: WorkloadIdentity,
 ): Promise<VariableValue[]> {
-  const spec = service.spec as TerraformSpec;
+  const { spec } = service;
   const values = await Promise.all(
     spec.tf_vars.map(async (one) => ({ key: one.key, value: await openTfVar(context, organizationId, one) })),
   );

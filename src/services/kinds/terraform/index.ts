@@ -1,3 +1,4 @@
+import type { RunEvent } from '#deployments/index.ts';
 import { selectedCommit, selectedId } from '#services/service/selection.ts';
 import { Nullable, OneOf, Type } from '#platform/http/schema.ts';
 import { terraformRoutes } from '#services/kinds/terraform/routes.ts';
@@ -41,12 +42,21 @@ export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> =
       git_commit_id: selectedCommit,
       action: Type.Optional(Nullable(OneOf(['PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE']))),
     }),
-    choose: (_spec, { git_commit_id, action }) => ({ commitId: git_commit_id, ...(action ? { event: action } : {}) }),
+    choose: (_spec, { git_commit_id, action }: { git_commit_id?: string; action?: RunEvent }) => ({
+      commitId: git_commit_id,
+      ...(action ? { event: action } : {}),
+    }),
   },
   removal: {
     uninstallQuery: UninstallQuery,
     deleteQuery: DeleteQuery,
-    choose: ({ resources_only, force_terraform_action }) => ({
+    choose: ({
+      resources_only,
+      force_terraform_action,
+    }: {
+      resources_only?: boolean;
+      force_terraform_action?: string;
+    }) => ({
       keep: resources_only ?? false,
       skipDestroy: force_terraform_action === 'SKIP_DESTROY',
     }),

@@ -22,7 +22,7 @@ import {
  */
 export async function recordTerraform(
   context: Context,
-  service: ServiceSnapshot,
+  service: ServiceSnapshot<TerraformSpec>,
   execution: Execution,
 ): Promise<string[]> {
   const owner = { organizationId: execution.organizationId, serviceId: service.serviceId };
@@ -59,7 +59,7 @@ async function readAnswer({ organizationId, outcomes, secrets }: Execution): Pro
   return readFileOf(organizationId, 'terraform-answer', { name: 'The answer of the run', text }, { secrets });
 }
 
-async function keepPlan(context: Context, service: ServiceSnapshot, execution: Execution, plan: string) {
+async function keepPlan(context: Context, service: ServiceSnapshot<TerraformSpec>, execution: Execution, plan: string) {
   const scope = { organizationId: execution.organizationId };
   await queries.insertPlan(context.db, scope, {
     serviceId: service.serviceId,
@@ -74,11 +74,11 @@ async function keepPlan(context: Context, service: ServiceSnapshot, execution: E
 /** Returns the present state; null if it is unknown. A state that is kept here is read after a failure as well. */
 async function stateOf(
   context: Context,
-  service: ServiceSnapshot,
+  service: ServiceSnapshot<TerraformSpec>,
   execution: Execution,
   answer: TerraformAnswer | null,
 ): Promise<StateReading | null> {
-  if (!keepsState((service.spec as TerraformSpec).backend)) return answer?.state ?? null;
+  if (!keepsState(service.spec.backend)) return answer?.state ?? null;
   const { organizationId, secrets } = execution;
   const content = (await currentState(context, { organizationId, serviceId: service.serviceId }))?.content;
   return content ? readStateFile(organizationId, content, secrets) : null;
@@ -93,7 +93,7 @@ interface StateOutput {
 /** Stores outputs as variables of the environment; deletes them after a destroy. */
 async function keepOutputs(
   context: Context,
-  service: ServiceSnapshot,
+  service: ServiceSnapshot<TerraformSpec>,
   execution: Execution,
   state: StateReading | null,
 ): Promise<string[]> {

@@ -4,7 +4,7 @@ import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { named, Type, Uuid } from '#platform/http/schema.ts';
 import { cancelEnvironment } from '#deployments/index.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
-import { chooseForEnvironment } from '#services/capabilities/service/actions/choices.ts';
+import { chooseForEnvironment, type ChosenService } from '#services/capabilities/service/actions/choices.ts';
 import { deleteEnvironment, requireRemoval } from '#services/capabilities/service/actions/delete.ts';
 import * as queries from '#services/capabilities/service/actions/queries.ts';
 import {
@@ -40,7 +40,14 @@ const deploySelected = (kinds: Kind[]) =>
   );
 const SkipReconcile = Type.Object({ skipReconcile: Type.Optional(Type.Boolean({ default: false })) });
 
-type EnvironmentCall = Call<EnvironmentTarget, any, any, any>;
+/** Lists of a body, by their names: ids of services, or entries with options. */
+type Lists<Entry> = Record<string, Entry[] | undefined>;
+type EnvironmentCall<Entry = string> = Call<
+  EnvironmentTarget,
+  Record<string, string>,
+  Record<string, unknown>,
+  Lists<Entry>
+>;
 
 const at = (environment: EnvironmentTarget) => ({
   organizationId: environment.organizationId,
@@ -84,7 +91,7 @@ async function removeSelected(call: EnvironmentCall, trigger: 'DELETE' | 'UNINST
 }
 
 /** Deploys services, each as its entry says; what is only run goes into requests of its own, one for each thing to run. */
-async function deployChosen(call: EnvironmentCall, kinds: Kind[]) {
+async function deployChosen(call: EnvironmentCall<ChosenService>, kinds: Kind[]) {
   const choices = await chooseForEnvironment(call, kinds, call.target, call.body);
   const chosen = [...choices].filter(([, choice]) => !choice.nothing);
   const byEvent = Map.groupBy(chosen, ([, { event }]) => event);
@@ -185,7 +192,7 @@ export const environmentActionRoutes = (kinds: Kind[]): Route[] => [
     'delete',
     'Delete services',
     'environment.delete',
-    (call) => removeSelected(call, 'DELETE', call.query.skipReconcile ?? false),
+    (call) => removeSelected(call, 'DELETE', call.query.skipReconcile === true),
     true,
   ),
   defineRoute({
@@ -200,7 +207,7 @@ export const environmentActionRoutes = (kinds: Kind[]): Route[] => [
     body: deploySelected(kinds),
     answer: { status: 200, body: EnvironmentStatus },
     errors: [409],
-    handler: (call) => deployChosen(call, kinds),
+    handler: (call) => deployChosen(call as EnvironmentCall<ChosenService>, kinds),
     settle: settleEnvironment,
   }),
   defineRoute({

@@ -18,14 +18,14 @@ export async function chooseForService(
 }
 
 /** Entry of a list in `POST /environment/{id}/service/deploy`: an id, or an id with deploy options. */
-type Entry = string | ({ id?: string | null; application_id?: string } & Record<string, unknown>);
+export type ChosenService = string | ({ id?: string | null; application_id?: string } & Record<string, unknown>);
 
 /** Reads the deploy options of the lists of a body, by service id. Options that are configuration are stored in the services. */
 export async function chooseForEnvironment(
   context: Context,
   kinds: Kind[],
   place: { organizationId: string; id: string },
-  body: Record<string, Entry[] | undefined>,
+  body: Record<string, ChosenService[] | undefined>,
 ): Promise<Map<string, DeployChoice>> {
   const choices = new Map<string, DeployChoice>();
   for (const [group, entries] of Object.entries(body)) {

@@ -50,25 +50,25 @@ const ACTIONS: {
 
 const deploys = (trigger: Trigger): boolean => trigger === 'DEPLOY' || trigger === 'REDEPLOY';
 
-async function deployService(call: Call<ServiceTarget, any, any, any>, kind: Kind, trigger: Trigger) {
+async function deployService(call: Call<ServiceTarget>, kind: Kind, trigger: Trigger) {
   const { target } = call;
   refuseDeleting(target);
-  const choice = await chooseForService(call, kind, target, { ...call.query, ...call.body });
+  const choice = await chooseForService(call, kind, target, { ...call.query, ...(call.body as object | undefined) });
   if (choice.nothing) return statusOfService(call, target);
   const choices = new Map([[target.id, choice]]);
   return actOnService(call, target, choice.event ? 'RUN' : trigger, { choices });
 }
 
-function requestAction(call: Call<ServiceTarget, any, any, any>, kind: Kind, trigger: Trigger) {
+function requestAction(call: Call<ServiceTarget>, kind: Kind, trigger: Trigger) {
   if (deploys(trigger)) return deployService(call, kind, trigger);
   const choices =
     trigger === 'UNINSTALL' && kind.removal ? new Map([[call.target.id, kind.removal.choose(call.query)]]) : undefined;
   return actOnService(call, call.target, trigger, { choices });
 }
 
-async function removeService(call: Call<ServiceTarget, any, any, any>, kind: Kind): Promise<void> {
+async function removeService(call: Call<ServiceTarget>, kind: Kind): Promise<void> {
   const { keep = false, ...choice } = kind.removal?.choose(call.query) ?? {};
-  const options = { bestEffort: call.query.skipReconcile ?? false, choices: new Map([[call.target.id, choice]]) };
+  const options = { bestEffort: call.query.skipReconcile === true, choices: new Map([[call.target.id, choice]]) };
   if (keep) await actOnService(call, call.target, 'UNINSTALL', options);
   else await deleteService(call, call.target, options);
 }

@@ -95,7 +95,7 @@ export interface SettingsRow {
 }
 
 /** Returns all advanced settings of a service: the stored values, else the defaults. */
-export function advancedSettingsOf(row: SettingsRow): Record<string, any> {
+export function advancedSettingsOf(row: SettingsRow): Record<string, unknown> {
   const own = row.advanced_settings as Record<string, unknown>;
   return Object.fromEntries(settingsOf(row.kind).map(([key, one]) => [key, key in own ? own[key] : one.default]));
 }

@@ -15,7 +15,7 @@ export interface NewImage {
   tag?: string;
 }
 
-type OrganizationCall = Call<OrganizationTarget, any, any, any>;
+type OrganizationCall = Call<OrganizationTarget>;
 
 /** Environments with services that run another version of the image and follow it, with those services. */
 async function listFollowers(

@@ -4,20 +4,7 @@ import type { Scope } from '#platform/database/index.ts';
 import { builtInVariables, type BuiltInService, type DatabaseAccess } from '#deployments/model/built-in-variables.ts';
 import * as queries from '#services/capabilities/service/variables/queries.ts';
 import type { ServiceKind } from '#services/service/holder.ts';
-import { hostnameOf, publicHosts, type PortSpec } from '#services/ports/ports.ts';
-
-/** Connection data of a database, as its spec stores it under `access`. */
-export interface StoredDatabaseAccess {
-  port: number;
-  /** Port for connections from outside, null while the database is not publicly accessible. */
-  external_port: number | null;
-  login: string;
-  /** Sealed for `databasePasswordPlace(id)`, base64. */
-  password: string;
-  name: string;
-  /** Query part of the database's URL. */
-  url_query?: string;
-}
+import { hostnameOf, publicHosts } from '#services/ports/ports.ts';
 
 /** Place in the vault that a database's password is sealed for. */
 export const databasePasswordPlace = (serviceId: string): string => `service/${serviceId}/database_password`;
@@ -102,7 +89,7 @@ const serviceOf = (row: queries.BuiltInRow) => ({
 function toBuiltInService(row: queries.BuiltInRow, proxyDomain: string): BuiltInService | undefined {
   if (row.service_id === null || !hasFact(row.service_kind, 'serving')) return undefined;
   const hostname = hostnameOf(row.service_kind!, row.service_id, row.type ?? undefined);
-  const hosts = publicHosts(hostname, (row.ports ?? []) as PortSpec[], proxyDomain);
+  const hosts = publicHosts(hostname, row.ports ?? [], proxyDomain);
   return {
     id: row.service_id,
     type: row.type ?? row.service_kind,
@@ -115,7 +102,7 @@ function toBuiltInService(row: queries.BuiltInRow, proxyDomain: string): BuiltIn
 const toDatabaseAccess = (
   id: string,
   hostname: string,
-  access: StoredDatabaseAccess,
+  access: queries.StoredDatabaseAccess,
   proxyDomain: string,
 ): DatabaseAccess => ({
   internal: { host: hostname, port: access.port },

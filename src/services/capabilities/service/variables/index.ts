@@ -9,7 +9,7 @@ export { removeUnusedSecretVersions } from '#services/capabilities/service/varia
 export {
   databasePasswordPlace,
   findEnvironmentSurroundings,
-  type StoredDatabaseAccess,
 } from '#services/capabilities/service/variables/built-ins.ts';
 export { copyVariables, listCopiedSecrets, type VariableCopy } from '#services/capabilities/service/variables/copy.ts';
 export { listWrittenVariables, type WrittenVariable } from '#services/capabilities/service/variables/export.ts';
+export type { StoredDatabaseAccess } from '#services/capabilities/service/variables/queries.ts';

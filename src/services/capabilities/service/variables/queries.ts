@@ -1,4 +1,18 @@
 import { inOrder, sql, type Database, type Scope } from '#platform/database/index.ts';
+import type { PortSpec } from '#services/ports/ports.ts';
+
+/** Connection data of a database, as its spec stores it under `access`. */
+export interface StoredDatabaseAccess {
+  port: number;
+  /** Port for connections from outside, null while the database is not publicly accessible. */
+  external_port: number | null;
+  login: string;
+  /** Sealed for `databasePasswordPlace(id)`, base64. */
+  password: string;
+  name: string;
+  /** Query part of the database's URL. */
+  url_query?: string;
+}
 
 /** Ids of a holder and of its ancestors. */
 export interface Lineage {
@@ -76,8 +90,8 @@ export const listEnvironmentOfBuiltIns = (db: Database, scope: Scope, environmen
       'service.name as service_name',
       'service.kind as service_kind',
       'service.created_at as service_created_at',
-      sql<any>`service.spec -> 'ports'`.as('ports'),
-      sql<any>`service.spec -> 'access'`.as('access'),
+      sql<PortSpec[] | null>`service.spec -> 'ports'`.as('ports'),
+      sql<StoredDatabaseAccess | null>`service.spec -> 'access'`.as('access'),
       sql<string | null>`service.spec ->> 'type'`.as('type'),
     ])
     .where('environment.organization_id', '=', scope.organizationId)
