@@ -13,7 +13,7 @@ const MOST_WORDS = 20;
 /** Words that begin a doc comment without naming a thing or saying what a function does. */
 const HEADLESS = new Set(
   `what of one ones those these this that who whoever whose whom which somebody someone nobody anybody everybody it they them both such
-   how where when why ours theirs nothing everything another others`.split(/\s+/),
+   how where when why whether ours theirs nothing everything another others`.split(/\s+/),
 );
 
 /** Words without a definite meaning, in the first sentence of a doc comment. */

@@ -24,7 +24,7 @@ type EngineBase = Pick<
   Base,
   'settings' | 'platform' | 'engineDatabase' | 'directConfig' | 'nodeId' | 'installation'
 > & {
-  /** Whether deployments on the fake runtime ask neither repositories nor registries elsewhere. */
+  /** True if deployments on the fake runtime ask neither repositories nor registries elsewhere. */
   pretendsSources?: boolean;
 };
 

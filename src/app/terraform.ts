@@ -27,7 +27,7 @@ export const createTerraformHooks = (
     runtimeOf,
   }: {
     sources: OrganizationSources;
-    /** Whether deployments on a runtime ask no repository. */
+    /** Returns whether deployments on a runtime ask no repository. */
     pretends(runtime: string): boolean;
     runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
   },

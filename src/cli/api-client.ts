@@ -18,7 +18,7 @@ export class ApiClient {
     return (text ? JSON.parse(text) : undefined) as T;
   }
 
-  /** Whether there is something at the path (no 404). */
+  /** Returns whether there is something at the path (no 404). */
   async exists(path: string): Promise<boolean> {
     const { status, text } = await this.#send('GET', path);
     if (status !== 404 && status >= 300) throw new Error(`GET ${path} was answered ${status}: ${printable(text)}`);

@@ -29,13 +29,12 @@ export async function verifyAuditCommand(settings: Settings, options: VerifyOpti
 }
 
 function describe({ organizationId, events, waiting, before, findings, found }: Verified): string {
-  const facts = [
-    `${events} events compared`,
+  const result = `${events} events compared, ${found === 0 ? 'all as they were written' : `${found} findings`}`;
+  const notes = [
     ...(waiting > 0 ? [`${waiting} of a moment ago wait for their seal`] : []),
-    ...(before > 0 ? [`${before} from before there were chains, which nothing protects`] : []),
-    found === 0 ? 'all as they were written' : `${found} findings`,
+    ...(before > 0 ? [`${before} are from before there were chains, which nothing protects`] : []),
   ];
-  const head = `organization ${organizationId}: ${facts.join(', ')}`;
+  const head = `organization ${organizationId}: ${result}${notes.length > 0 ? ` (${notes.join('; ')})` : ''}`;
   const more = found > findings.length ? [`  … and ${found - findings.length} more`] : [];
   return [head, ...findings.map(lineOf), ...more].join('\n');
 }

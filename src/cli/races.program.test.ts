@@ -65,7 +65,7 @@ test('a database that is killed again and again during the start does not end th
   expect(await answers(dataDir, /API +(\S+)/.exec(shown)![1]!)).toBe(200);
 }, 120_000);
 
-/** Whether the server in the folder takes connections. */
+/** Returns whether the server in the folder takes connections. */
 function readyIn(folder: string): boolean {
   try {
     return /\bready\b/.test(readFileSync(path.join(folder, 'postgres', 'data', 'postmaster.pid'), 'utf8'));

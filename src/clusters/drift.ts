@@ -20,14 +20,14 @@ export interface KnownService {
   /** Organization, project and environment, for people. */
   place: string;
   runtime: string;
-  /** Whether this machine would find it: its cluster belongs to this machine or to none. */
+  /** True if this machine would find it: its cluster belongs to this machine or to none. */
   here: boolean;
   wanted: 'absent' | 'stopped' | 'running';
   /** Generation of the last successful apply; null if there was none. */
   generation: number | null;
   /** Should run with zero instances. */
   scaledToNothing: boolean;
-  /** Whether a deployment is working on it, so that a difference is expected. */
+  /** True if a deployment is working on it, so that a difference is expected. */
   underWay: boolean;
 }
 

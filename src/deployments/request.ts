@@ -27,7 +27,7 @@ export interface DeploymentRequest {
   action: DeploymentAction;
   /** Call that made the request: `REDEPLOY` repeats the commits of the last release. */
   trigger: 'DEPLOY' | 'REDEPLOY' | 'ROLLBACK' | 'STOP' | 'RESTART' | 'DELETE' | 'UNINSTALL' | 'RUN';
-  /** Whether every service of the environment is meant, not some of them. */
+  /** True if every service of the environment is meant, not some of them. */
   whole: boolean;
   services: ServiceSnapshot[];
   /** Variables that all services of the environment see. */

@@ -13,7 +13,7 @@ export interface EarlierExecution {
   /** Variables that all of its services saw. */
   shared: FrozenVariable[];
   resolution: Resolution;
-  /** Whether the execution was of the whole environment. */
+  /** True if the execution was of the whole environment. */
   whole: boolean;
 }
 

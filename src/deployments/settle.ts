@@ -27,7 +27,7 @@ class EndWatch {
     this.#db = db;
   }
 
-  /** Whether `moved` is called for ends from now on. */
+  /** True if `moved` is called for ends from now on. */
   set isTold(told: boolean) {
     this.#isTold = told;
   }

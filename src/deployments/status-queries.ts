@@ -19,7 +19,7 @@ export interface ServiceStatusRow {
   wanted: string;
   deployed: boolean;
   current: boolean;
-  /** Whether the service should be running, and its cluster has not answered for UNREACHABLE_SECONDS. */
+  /** True if the service should be running, and its cluster has not answered for UNREACHABLE_SECONDS. */
   unreachable: boolean;
   action: string | null;
   sub_action: string | null;
@@ -135,7 +135,7 @@ export interface EnvironmentStatusRow {
   error_code: string | null;
   error_step: string | null;
   error_service: { id: string; name: string } | null;
-  /** Whether anything was ever requested. */
+  /** True if anything was ever requested. */
   requested: boolean;
   requests: number;
   services: number;

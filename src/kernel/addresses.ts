@@ -7,7 +7,7 @@ const METADATA = ['168.63.129.16'];
 const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3');
 
 /**
- * Whether an address may not be called on a user's behalf: everything but public unicast addresses, so loopback, link-local
+ * Returns whether an address may not be called on a user's behalf: everything but public unicast addresses, so loopback, link-local
  * (where clouds have their metadata), private, shared (CGNAT), multicast, reserved and translated ones (NAT64, 6to4, Teredo),
  * unless a network in `allowed` (CIDR) holds it. IPv4-mapped IPv6 counts as the IPv4 address. What is no address is forbidden.
  */

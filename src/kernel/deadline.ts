@@ -29,7 +29,7 @@ export class Deadline {
   readonly #follow = () => this.#controller.abort(this.#outer.reason);
   #timer: NodeJS.Timeout | undefined;
   #isAbandoned = false;
-  /** Whether the time is over. */
+  /** True if the time is over. */
   isOver = false;
 
   constructor(outer: AbortSignal, options: DeadlineOptions) {

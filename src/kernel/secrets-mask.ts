@@ -22,7 +22,7 @@ export function createMask(secrets: readonly string[], cover = COVER): SecretsMa
   let waiting = '';
   /** So many characters at the beginning of `waiting` are covered, and their `***` was shown. */
   let covered = 0;
-  /** Whether what was shown last is a `***`, which goes on if the next character is covered too. */
+  /** True if what was shown last is a `***`, which goes on if the next character is covered too. */
   let isCover = false;
 
   /** Shows the text up to `end`, at least one character; a cover that reaches beyond it is remembered. */

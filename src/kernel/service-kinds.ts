@@ -25,19 +25,19 @@ export interface KindFacts {
   hostPrefix?: string;
   /** Groups of advanced settings that it has. */
   settings?: readonly SettingGroup[];
-  /** Whether its removal takes the right `workload.delete`. */
+  /** True if its removal takes the right `workload.delete`. */
   guarded?: true;
   /** Instances run until they are stopped; those of other kinds run to an end. */
   longRunning?: true;
   /** Services are run elsewhere and only read here. */
   observed?: true;
-  /** Whether its services are CRON or LIFECYCLE ones, by their schedule. */
+  /** True if its services are CRON or LIFECYCLE ones, by their schedule. */
   scheduled?: true;
   /** Variables, lists of the services of a cluster and selections of services of an environment name it. */
   linked?: true;
   /** Further fields of the kind's list in the first form of histories; absent if it has no list there. */
   historyV1?: readonly ('commit' | 'image' | 'schedule' | 'repository')[];
-  /** Whether the first form of a deployment's log names it as the scope of a line. */
+  /** True if the first form of a deployment's log names it as the scope of a line. */
   logScope?: true;
   /** Alert rules may be about it. */
   alerts?: true;

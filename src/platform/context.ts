@@ -21,7 +21,7 @@ export interface Context {
   requestId: string | null;
   /** Wakes listeners on the channel, in this process or another. Only a nudge, from `afterCommit`: listeners poll as well. */
   notify(channel: string, payload?: string): void;
-  /** Whether the caller of the request may do the action at the place; absent without a caller, as in the records of events. */
+  /** Returns whether the caller of the request may do the action at the place; absent without a caller, as in the records of events. */
   may?(action: Action, at: Location): boolean;
   /** Runs work after the commit: wake a worker, close a stream. Never work that must not be lost. */
   afterCommit(work: () => void): void;

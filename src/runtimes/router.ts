@@ -13,7 +13,7 @@ export interface RouteEntry {
   protocol: 'HTTP' | 'GRPC';
   upstreams: Upstream[];
   /**
-   * Whether the proxy obtains and renews a certificate for the host. Only validated custom domains ask for one; absent is
+   * True if the proxy obtains and renews a certificate for the host. Only validated custom domains ask for one; absent is
    * false. A proxy without HTTPS serves the host over HTTP and reports `UNSUPPORTED`.
    */
   certificate?: boolean;

@@ -40,7 +40,7 @@ export interface DiskItem {
   /** Reference of the image, id of the storage, or name of the instance or execution. */
   name: string;
   bytes: number;
-  /** Whether the item was measured completely; otherwise `bytes` is a lower bound. */
+  /** True if the item was measured completely; otherwise `bytes` is a lower bound. */
   isWhole: boolean;
 }
 
@@ -110,7 +110,7 @@ export interface Route {
   /** Lower-case host name without a port: `app-z1a2b3c4d.localhost` or a custom domain. */
   host: string;
   portId: string;
-  /** Whether the proxy obtains a certificate for the host; absent is false. */
+  /** True if the proxy obtains a certificate for the host; absent is false. */
   certificate?: boolean;
 }
 
@@ -179,7 +179,7 @@ export interface EgressRule {
   host: string;
   /** Port; null for every port. */
   port: number | null;
-  /** Whether the host may have a private, local or reserved address: only for hosts that the operator named. */
+  /** True if the host may have a private, local or reserved address: only for hosts that the operator named. */
   isPrivate: boolean;
 }
 
@@ -370,7 +370,7 @@ export interface Attempt {
    * Number that grows with each attempt at the deployment. Objects carry it: a lower attempt changes nothing once a higher one has begun.
    */
   number: number;
-  /** Whether this attempt may still act: false once its lease is lost, or its caller has stopped waiting for it. */
+  /** Returns whether this attempt may still act: false once its lease is lost, or its caller has stopped waiting for it. */
   holds(): boolean;
 }
 
@@ -430,7 +430,7 @@ export interface RuntimeReport {
 export interface Runtime {
   readonly name: 'host' | 'docker' | 'kubernetes' | 'fake';
 
-  /** Whether the runtime only simulates workloads: a checkout may then be empty. */
+  /** True if the runtime only simulates workloads: a checkout may then be empty. */
   readonly pretends?: boolean;
 
   /** Reports whether the runtime is usable now, and its limits on this machine. Never throws. */

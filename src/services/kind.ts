@@ -153,7 +153,7 @@ interface KindCapabilities<Spec = unknown> {
    */
   commits?: { contributors?: boolean; of?: readonly string[] };
   clone?: {
-    /** Whether a configuration has sealed values, which a copy has as well. */
+    /** Returns whether a configuration has sealed values, which a copy has as well. */
     hasSecrets?(spec: Spec): boolean;
     /**
      * Makes the configuration of a copy, with new ids of its parts and newly sealed values. By default the ids of `ports` and `storage` are

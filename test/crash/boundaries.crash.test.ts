@@ -20,7 +20,7 @@ interface Scenario {
   stages: string[][];
   /** Creates a service; without it an application is created. */
   make?(actor: HttpActor, environmentId: string, name: string): Promise<string>;
-  /** Whether the services are deployed before the request. */
+  /** True if the services are deployed before the request. */
   deployed: boolean;
   request(actor: HttpActor, place: Place): Promise<unknown>;
 }

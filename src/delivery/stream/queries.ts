@@ -15,11 +15,11 @@ export interface Page {
   rows: StreamRow[];
   /** Position up to which `rows` holds everything that was asked for. */
   position: Position;
-  /** Whether there may be more rows before `horizon`. */
+  /** True if there may be more rows before `horizon`. */
   full: boolean;
   /** Place of the last event of all that can be read: nothing appears before it any more. Who wants to hear from now on begins here. */
   horizon: Position;
-  /** Whether events wait for a transaction that is still under way. */
+  /** True if events wait for a transaction that is still under way. */
   pending: boolean;
   /** Events up to here were removed. */
   removed: Position;

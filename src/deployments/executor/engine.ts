@@ -47,7 +47,7 @@ interface Removal {
   runtime: Runtime;
   /** Null where nothing was ever applied. */
   handle: Handle | null;
-  /** Whether it goes on without what can't be saved. */
+  /** True if it goes on without what can't be saved. */
   bestEffort: boolean;
   signal: AbortSignal;
   log(text: string): void;

@@ -8,7 +8,7 @@ export class Slots {
     this.#most = most;
   }
 
-  /** Whether the next caller of `take` has to wait. */
+  /** True if the next caller of `take` has to wait. */
   get isFull(): boolean {
     return this.#taken >= this.#most;
   }

@@ -27,9 +27,9 @@ import type {
 export interface Step {
   /** Phase of the service while the step runs. */
   phase: 'build' | 'apply' | 'execute';
-  /** Whether something may exist outside once the step has begun. */
+  /** True if something may exist outside once the step has begun. */
   applies?: boolean;
-  /** Whether the step only waits for its turn: nothing is expected to show progress then. */
+  /** True if the step only waits for its turn: nothing is expected to show progress then. */
   waits?: boolean;
   /** Waits for what the step needs, before all else, however long that takes. */
   await?(work: ServiceWork): Promise<void>;

@@ -18,7 +18,7 @@ interface LogPart {
   lines: DeploymentLine[];
   /** Sequence of the last chunk read. */
   last: number;
-  /** Whether more was there behind it. */
+  /** True if more was there behind it. */
   hasMore: boolean;
 }
 

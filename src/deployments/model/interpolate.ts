@@ -10,7 +10,7 @@ export interface VariableProblem {
 export interface Node {
   text: string;
   isSecret: boolean;
-  /** Whether the text is taken as it is, without replacing `{{KEY}}`. */
+  /** True if the text is taken as it is, without replacing `{{KEY}}`. */
   verbatim?: boolean;
 }
 

@@ -60,7 +60,7 @@ export interface WorkloadOptions {
   outputPath: string;
   /** Sealed values of the configuration, opened by the kind's `open`; by names of its own choosing. */
   opened: Record<string, string>;
-  /** Whether the teardown is best effort (docs/contributing/rules.md 19). */
+  /** True if the teardown is best effort (docs/contributing/rules.md 19). */
   bestEffort: boolean;
 }
 
@@ -88,11 +88,11 @@ export interface PlannedTask {
   attempts: number;
   /** Statuses besides 0 that are a good end (`terraform plan -detailed-exitcode` answers 2 for changes). */
   accepts?: number[];
-  /** Whether the command also runs after one before it failed or was given up, to release what was taken. */
+  /** True if the command also runs after one before it failed or was given up, to release what was taken. */
   always?: boolean;
-  /** Whether the runtime removes the command once its end is written: its environment and files may hold secrets. */
+  /** True if the runtime removes the command once its end is written: its environment and files may hold secrets. */
   discard?: boolean;
-  /** Whether a failure is only logged and the next commands run all the same (a teardown that is best effort). */
+  /** True if a failure is only logged and the next commands run all the same. Teardowns that are best effort set it. */
   tolerated?: boolean;
 }
 

@@ -6,7 +6,7 @@ export interface Observed {
   action: DeploymentAction | null;
   /** Phase of that action; null if the external system cannot tell. */
   phase: Phase | null;
-  /** Whether the service is as its source says. */
+  /** True if the service is as its source says. */
   current: boolean;
   startedAt: string | null;
   endedAt: string | null;

@@ -69,7 +69,7 @@ export interface Snapshot {
   services: ServiceSnapshot[];
   /** As `FrozenServices.shared`; format 1 has none. */
   shared?: FrozenVariable[];
-  /** Whether commits and digests are those of the last release where there is one (redeploy). */
+  /** True if commits and digests are those of the last release where there is one (redeploy). */
   repeat: boolean;
   /** Teardown is best effort: what is absent is no error (`skipReconcile`, docs/contributing/rules.md 19). */
   bestEffort: boolean;

@@ -42,7 +42,7 @@ export interface VariableDefinition {
   isSecret?: boolean;
   /** Path at which the value is mounted as a file; of the record itself, not inherited. */
   mountPath?: string;
-  /** Whether `{{KEY}}` is replaced within the file. */
+  /** True if `{{KEY}}` is replaced within the file. */
   interpolateFile?: boolean;
   /** Id of the record that it overrides. */
   overrides?: string;
@@ -69,7 +69,7 @@ interface ResolvedVariable {
   key: string;
   /** Value; for a file variable its path, which is where the program finds the value. */
   value: string;
-  /** Whether it is a secret, or a secret was put into it. */
+  /** True if it is a secret, or a secret was put into it. */
   isSecret: boolean;
   origin: Origin;
 }

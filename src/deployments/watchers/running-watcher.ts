@@ -17,11 +17,11 @@ interface Wanted {
   handle: unknown;
   runtime: string;
   stage: number;
-  /** Whether a restore holds it back. */
+  /** True if a restore holds it back. */
   held: boolean;
-  /** Whether it was asked for again within the last ten minutes: it is left alone until they are over. */
+  /** True if it was asked for again within the last ten minutes: it is left alone until they are over. */
   resting: boolean;
-  /** Whether that came to no good end. */
+  /** True if that request failed. */
   failed: boolean;
 }
 

@@ -41,9 +41,9 @@ export interface ImageReference {
 export interface ReachOptions {
   /** Build arguments and the variables of the platform. */
   variables: Record<string, string>;
-  /** Whether the builder keeps caches of `RUN --mount=type=cache` apart by organization. */
+  /** True if the builder keeps caches of `RUN --mount=type=cache` apart by organization. */
   separatesCaches: boolean;
-  /** Whether the builder knows here-documents. */
+  /** True if the builder knows here-documents. */
   hereDocuments: boolean;
 }
 
@@ -63,16 +63,16 @@ export interface DockerfileReach {
   hosts: { host: string; line: number }[];
   /** Last lines of the FROM instructions. */
   stageLines: number[];
-  /** Whether an instruction is ONBUILD. */
+  /** True if an instruction is ONBUILD. */
   hasTriggers: boolean;
 }
 
 export interface YamlOptions {
   /** Aliases that are followed. */
   maxAliasCount: number;
-  /** Whether every scalar stays text. */
+  /** True if every scalar stays text. */
   plain?: boolean;
-  /** Whether `<<` merges maps. */
+  /** True if `<<` merges maps. */
   merge?: boolean;
 }
 
@@ -107,7 +107,7 @@ export interface StateReading {
 
 /** Plan and state that a run of Terraform leaves. */
 export interface TerraformAnswer {
-  /** Whether plan and state were too large to be answered. */
+  /** True if plan and state were too large to be answered. */
   tooLarge: boolean;
   /** JSON of the plan without sensitive values. */
   plan: string | null;
@@ -130,7 +130,7 @@ export interface Formats {
   'dockerfile-reach': { options: ReachOptions; result: DockerfileReach };
   /** Facts of a Dockerfile; null for a text without FROM. */
   'dockerfile-facts': { options: null; result: DockerfileFacts | null };
-  /** Whether the text is a state of Terraform in the clear. */
+  /** Tells a state of Terraform in the clear from an encrypted one. */
   'terraform-state': { options: null; result: 'plain' | 'encrypted' };
   /** Resources and outputs of a state; null if it is encrypted. */
   'terraform-content': { options: StateOptions; result: StateReading | null };

@@ -108,7 +108,7 @@ export const visibleClusters = (principal: Principal, organizationId: string) =>
 };
 
 /**
- * Whether the caller may read something of every mode that a project can have: then also of environments that are gone, whose mode is not
+ * Returns whether the caller may read something of every mode that a project can have: then also of environments that are gone, whose mode is not
  * known. A policy may tell environments apart by more than their mode.
  */
 export const seesGoneEnvironments = (principal: Principal, at: Location & { projectId: string }, action: Action) =>
@@ -119,7 +119,7 @@ export const seesGoneEnvironments = (principal: Principal, at: Location & { proj
 const CONTAINERS: readonly Action[] = ['organization.read', 'project.read', 'cluster.read', 'event.read'];
 
 /**
- * Whether a policy that says nothing of the place itself lets the caller list what is below: always for the organization, else if it allows
+ * Returns whether a policy that says nothing of the place itself lets the caller list what is below: always for the organization, else if it allows
  * one of the environments there.
  */
 export function mayListBelow(principal: Principal, action: Action, at: Location): boolean {

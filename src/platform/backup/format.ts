@@ -44,7 +44,7 @@ export interface PartitionDump {
 export interface SequenceDump {
   name: string;
   value: string;
-  /** Whether `value` was given out. */
+  /** True if `value` was given out. */
   called: boolean;
 }
 

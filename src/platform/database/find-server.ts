@@ -10,7 +10,7 @@ export interface ServerUrls {
 /** Connection to the server that the settings name. */
 export interface FoundServer {
   directConfig: pg.ClientConfig;
-  /** Whether DATABASE_URL leads through a pooler. */
+  /** True if DATABASE_URL leads through a pooler. */
   isPooled: boolean;
 }
 

@@ -27,7 +27,7 @@ const STALE_PLAN = '0A000';
 
 export interface DatabaseOptions {
   config: pg.PoolConfig;
-  /** Whether the connections go through a pooler (pooler.ts). */
+  /** True if the connections go through a pooler (pooler.ts). */
   isPooled?: boolean;
   /** Seconds for a connection and for each answer. A statement without an answer breaks its connection. Absent: no limit. */
   answerSeconds?: number;

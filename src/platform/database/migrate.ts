@@ -11,7 +11,7 @@ interface Migration {
   name: string;
   sql: string;
   checksum: string;
-  /** Whether it has the header `-- breaking`: releases that don't know it can't run beside it. */
+  /** True if it has the header `-- breaking`: releases that don't know it can't run beside it. */
   breaking: boolean;
 }
 

@@ -18,7 +18,7 @@ export const START_SECONDS = 30;
 export interface Server {
   embedded: EmbeddedPostgres | null;
   config: pg.ClientConfig;
-  /** Whether `config` leads through a pooler. */
+  /** True if `config` leads through a pooler. */
   isPooled: boolean;
   /** Connection that does not go through a pooler. */
   directConfig: pg.ClientConfig;

@@ -29,10 +29,10 @@ export interface OutgoingRequest {
   maxBytes?: number;
   /** File that the body of a 2xx answer is written to instead; `body` is then empty. */
   saveTo?: string;
-  /** Whether any certificate is accepted: only if the owner of the server wants it so. */
+  /** True if any certificate is accepted: only if the owner of the server wants it so. */
   skipTlsVerification?: boolean;
   signal?: AbortSignal;
-  /** Whether the URL is a credential itself, as a chat's webhook is. Plain http carries it to the operator's networks only. */
+  /** True if the URL is a credential itself, as a chat's webhook is. Plain http carries it to the operator's networks only. */
   secretUrl?: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface OutgoingAnswer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   body: Buffer;
-  /** Whether the answer had more than `maxBytes`. */
+  /** True if the answer had more than `maxBytes`. */
   truncated: boolean;
 }
 

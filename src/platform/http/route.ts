@@ -27,11 +27,11 @@ export interface Target<T extends Location> {
     organizationIds: string[],
     options: { lock: boolean; userId?: string | null },
   ): Promise<(T & { accessVersion?: string | null }) | undefined>;
-  /** Whether the search covers every organization of the caller, whatever organization the path names: some clients send a nil id there. */
+  /** True if the search covers every organization of the caller, whatever organization the path names: some clients send a nil id there. */
   inAnyOrganization?: true;
-  /** Whether writes lock it together, against its deletion only: they do not wait for each other. */
+  /** True if writes lock it together, against its deletion only: they do not wait for each other. */
   isShared?: true;
-  /** Whether `find` reads the access version (access/remembered.ts) in its statement, which saves the one that looks up the caller. */
+  /** True if `find` reads the access version (access/remembered.ts) in its statement, which saves the one that looks up the caller. */
   tellsAccess?: true;
 }
 
@@ -83,7 +83,7 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
    * names unknown fields (unknown-fields.ts).
    */
   refusesUnknownFields?: true;
-  /** Whether the body may be missing although `body` is given; it is then `{}`. */
+  /** True if the body may be missing although `body` is given; it is then `{}`. */
   optionalBody?: boolean;
   /** Set when the body is text of this type instead of JSON; `body` is then a string's schema. */
   bodyContentType?: string;
@@ -95,7 +95,7 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
    */
   errors?: (400 | 403 | 404 | 409 | 502)[];
   /**
-   * Whether the handler runs in one transaction. Default: true; GETs read from one snapshot. False for handlers that talk to other systems,
+   * True if the handler runs in one transaction. Default: true; GETs read from one snapshot. False for handlers that talk to other systems,
    * which must not be done inside one: they open their own with `inTransaction` or `inSnapshot`.
    */
   transaction?: boolean;

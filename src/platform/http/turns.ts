@@ -22,7 +22,7 @@ export interface TurnRules {
   limit: number;
   /** Returns the number of items of one owner that go on at a time. */
   shareOf(owner: string): number;
-  /** Whether others than the owner ask for turns as well. */
+  /** Returns whether others than the owner ask for turns as well. */
   hasOthersThan(owner: string): boolean;
 }
 

@@ -32,7 +32,7 @@ export class RegistryError extends Error {
     this.failure = failure;
   }
 
-  /** Whether a later attempt may succeed. */
+  /** True if a later attempt may succeed. */
   get passing(): boolean {
     return PASSING.has(this.failure);
   }

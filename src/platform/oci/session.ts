@@ -24,7 +24,7 @@ export interface Session {
   /** Name of the registry in messages. */
   host: string;
   credentials: Credentials | null;
-  /** Whether any certificate is accepted, because the owner of the registry wants it so. */
+  /** True if any certificate is accepted, because the owner of the registry wants it so. */
   skipTlsVerification?: boolean;
   signal?: AbortSignal;
 }

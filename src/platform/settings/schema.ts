@@ -10,7 +10,7 @@ export interface Setting<T> {
   /** Throws an Error that says what would be right. */
   parse(text: string): T;
   description: string;
-  /** Whether its value is hidden. */
+  /** True if its value is hidden. */
   secret?: boolean;
 }
 

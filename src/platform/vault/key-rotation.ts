@@ -18,7 +18,7 @@ export interface Rotation {
   file: string;
   /** Id of the key that encrypts now. */
   keyId: string;
-  /** Whether an earlier rotation was continued, so that no new key was made. */
+  /** True if an earlier rotation was continued, so that no new key was made. */
   resumed: boolean;
   /** Values that were sealed anew. */
   rewrapped: number;

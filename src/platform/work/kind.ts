@@ -17,7 +17,7 @@ export interface Renewal<Reason extends string = never> {
   token: string;
   /** Reason to end the work; null where it goes on. */
   reason: Reason | null;
-  /** Whether the lease is longer now: false if another transaction has locked the row. */
+  /** True if the lease is longer now: false if another transaction has locked the row. */
   renewed: boolean;
 }
 

@@ -17,7 +17,7 @@ export type ArgoCdFailure = 'authentication_failed' | 'unreachable' | 'insuffici
 /** Error of an Argo CD that did not answer the question. The message is fit for the person who configured it. */
 export class ArgoCdError extends Error {
   readonly reason: ArgoCdFailure;
-  /** Whether the Argo CD answered that the thing does not exist. */
+  /** True if the Argo CD answered that the thing does not exist. */
   readonly absent: boolean;
 
   constructor(reason: ArgoCdFailure, message: string, options: { absent?: boolean; cause?: unknown } = {}) {

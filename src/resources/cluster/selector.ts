@@ -2,7 +2,7 @@ import { badRequest } from '#kernel/errors.ts';
 
 export interface Matcher {
   label: string;
-  /** Whether the label must be equal, or must not be. */
+  /** True if the label must be equal, false if it must differ. */
   equal: boolean;
   value: string;
 }

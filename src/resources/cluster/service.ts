@@ -27,7 +27,7 @@ export interface NewClusterInput {
   nodeId: string | null;
   description?: string;
   region?: string;
-  /** Whether its first deployment is requested at once. */
+  /** True if its first deployment is requested at once. */
   deploy?: boolean;
 }
 

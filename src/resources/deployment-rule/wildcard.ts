@@ -1,5 +1,5 @@
 /**
- * Whether a pattern of `*` (any characters) and `?` (one) stands for a name. Names are compared without case (docs/contributing/rules.md 8). It goes back
+ * Returns whether a pattern of `*` (any characters) and `?` (one) stands for a name. Names are compared without case (docs/contributing/rules.md 8). It goes back
  * to the last star only, so that no pattern takes long.
  */
 export function matchesWildcard(pattern: string, name: string): boolean {

@@ -13,7 +13,7 @@ const ACTION: Record<StreamType, Action> = {
 };
 
 /**
- * Whether a caller may read an event: what role or policy does not permit is left out, as in lists. Of an environment that is gone the mode is
+ * Returns whether a caller may read an event: what role or policy does not permit is left out, as in lists. Of an environment that is gone the mode is
  * not known any more: its events are for those who see every mode of the project.
  */
 export function mayRead(principal: Principal, row: StreamRow): boolean {

@@ -20,7 +20,7 @@ export interface EventFilter {
 
 /** Places whose events a caller sees. */
 export interface Visible {
-  /** Whether events that belong to no project and no cluster are seen. */
+  /** True if events that belong to no project and no cluster are seen. */
   ofOrganization: boolean;
   projectIds: string[];
   environmentIds: string[];

@@ -8,7 +8,7 @@ import { loginOf, openSecrets } from '#resources/registry/index.ts';
 export interface OpenRepository {
   organizationId: string;
   http: HttpClient;
-  /** Whether it has an index; else it is a registry. */
+  /** True if it has an index; else it is a registry. */
   hasIndex: boolean;
   access: RegistryAccess;
   signal: AbortSignal;

@@ -17,7 +17,7 @@ const HELD = {
   forUpdate: prepared((...args: Parameters<typeof build>) => build(...args).forUpdate()),
 };
 
-/** Whether writes hold the row against its deletion only, or against every other write. */
+/** Returns the target. Writes hold its row against its deletion only (`forShare`), or against every other write. */
 const targetWith = (hold: 'forShare' | 'forUpdate'): Target<OrganizationTarget> => ({
   name: 'Organization',
   param: 'organizationId',

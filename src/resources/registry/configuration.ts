@@ -7,7 +7,7 @@ export interface CredentialShape {
   ways: readonly (readonly string[])[];
   /** Fields that may be given besides. */
   optional?: readonly string[];
-  /** Whether it can be used without credentials. */
+  /** True if it can be used without credentials. */
   anonymous: boolean;
 }
 

@@ -63,7 +63,7 @@ function sameRelease(present: Instance[], generation: number, configHash: string
 }
 
 /**
- * Whether an attempt may adopt an instance. A candidate that is not ready yet belongs to the attempt that made it, which may still be
+ * Returns whether an attempt may adopt an instance. A candidate that is not ready yet belongs to the attempt that made it, which may still be
  * running and remove it.
  */
 const isAdoptable = (instance: Instance, attempt: number): boolean => instance.named || instance.attempt === attempt;

@@ -91,7 +91,7 @@ interface FolderSource {
   root: string;
   /** Prefix of the names in the archive. */
   prefix?: string;
-  /** Whether everyone may write the files. */
+  /** True if everyone may write the files. */
   open?: boolean;
 }
 

@@ -197,7 +197,7 @@ export function cloneOptions(
 interface Replaceable {
   inspected: Docker.ContainerInspectInfo;
   labels: Record<string, string>;
-  /** Whether siblings resolve the service's host name to the instance. */
+  /** True if siblings resolve the service's host name to the instance. */
   named: boolean;
 }
 

@@ -23,11 +23,11 @@ export function engineMessage(error: unknown): string {
 /** Engine messages for a container that is being removed, by the progress of the removal. */
 const REMOVED = /RWLayer of container \S+ is unexpectedly nil|error processing tar file: .*no such file or directory/;
 
-/** Whether the engine could not read from a container because it is being removed: its files are gone. */
+/** Returns whether the engine could not read from a container because it is being removed: its files are gone. */
 export const isBeingRemoved = (error: unknown): boolean =>
   statusOf(error) === 500 && REMOVED.test(engineMessage(error));
 
-/** Whether the same call may succeed later: the engine is away, or fails at the moment. */
+/** Returns whether the same call may succeed later: the engine is away, or fails at the moment. */
 export const mayPass = (error: unknown): boolean =>
   asRuntimeError(error).code === 'unreachable' || (statusOf(error) ?? 0) >= 500;
 

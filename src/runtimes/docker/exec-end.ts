@@ -45,7 +45,7 @@ async function pidOf(exec: Docker.Exec): Promise<number | null> {
   return null;
 }
 
-/** Whether a process of this machine belongs to a container: a pid from another machine means something else here. */
+/** Returns whether a process of this machine belongs to a container: a pid from another machine means something else here. */
 const isIn = (containerId: string, pid: number): boolean => readProc(pid, 'cgroup').includes(containerId);
 
 const innermostPid = (pid: number): string | undefined =>

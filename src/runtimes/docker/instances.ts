@@ -26,9 +26,9 @@ export interface Instance {
   /** Number of restarts by the engine. */
   restarts: number;
   endpoints: Endpoints;
-  /** Whether the instance is connected to its environment's network. */
+  /** True if the instance is connected to its environment's network. */
   connected: boolean;
-  /** Whether siblings resolve the service's host name to the instance: it was ready once. */
+  /** True if siblings resolve the service's host name to the instance: it was ready once. */
   named: boolean;
   labels: Record<string, string>;
   /** Replacements from the image; null if there was none. */

@@ -13,7 +13,7 @@ export interface EnvironmentNetwork {
   /** IPv4 network in CIDR notation. */
   subnet: string;
   /**
-   * Whether this process reaches container addresses: the machine has a route to the subnet. True for an engine on the
+   * True if this process reaches container addresses: the machine has a route to the subnet. True for an engine on the
    * same Linux machine; false for Docker Desktop, rootless engines and engines elsewhere, which publish ports instead.
    */
   direct: boolean;

@@ -14,15 +14,15 @@ const DEFAULT_PROCESS_LIMIT = 1024;
 export interface EngineAbout {
   product: 'Docker Engine' | 'Podman';
   version: string;
-  /** Whether BuildKit answers behind the build endpoint. */
+  /** True if BuildKit answers behind the build endpoint. */
   buildkit: boolean;
-  /** Whether the builder supports here-documents in a Dockerfile. */
+  /** True if the builder supports here-documents in a Dockerfile. */
   hereDocuments: boolean;
   /** Architecture of the machine, as images name it: `amd64`. */
   architecture: string;
   cpus: number;
   rootless: boolean;
-  /** Whether the kernel lets the engine limit memory and CPU. */
+  /** True if the kernel lets the engine limit memory and CPU. */
   limitsMemory: boolean;
   limitsCpu: boolean;
   /** Folder of this machine in which the engine keeps images; null if there is no such folder. */

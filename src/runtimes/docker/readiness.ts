@@ -129,7 +129,7 @@ const pause = (probes: Probe[], successes: number): number => {
 interface Look {
   /** Reason why it is not ready; null when it is. */
   why: string | null;
-  /** Whether waiting longer is in vain. */
+  /** True if waiting longer is in vain. */
   final: boolean;
 }
 

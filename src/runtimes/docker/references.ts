@@ -1,4 +1,4 @@
-/** Whether a reference names a registry image, pinned by digest. `build` returns an id of the engine instead. */
+/** Returns whether a reference names a registry image, pinned by digest. `build` returns an id of the engine instead. */
 export const isPinned = (reference: string): boolean => reference.includes('@sha256:');
 
 /** Returns host and port of a registry as they appear in a reference; Docker Hub's if it begins with none. */

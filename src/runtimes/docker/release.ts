@@ -72,7 +72,7 @@ function sorted(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]));
 }
 
-/** Whether old and new instances can't run side by side, because they share storage or a port of the machine. */
+/** Returns whether old and new instances can't run side by side: they share storage or a port of the machine. */
 export const isExclusive = (release: Pick<Release, 'storage' | 'ports'>): boolean =>
   release.storage.length > 0 || publishedPorts(release.ports).length > 0;
 

@@ -90,7 +90,7 @@ export async function rollOut(node: DockerNode, rollout: Rollout, context: Runti
 }
 
 /**
- * Whether an instance was made by a later attempt at the same deployment, or for a later deployment. A rollout that no other attempt can
+ * Returns whether an instance was made by a later attempt at the same deployment, or for a later deployment. A rollout that no other attempt can
  * follow (the restart of a restored database) has a number for `asked` that is unrelated to deployments.
  */
 const isNewer = (stage: Stage, { generation, asked, attempt }: Instance): boolean =>

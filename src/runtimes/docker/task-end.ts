@@ -25,7 +25,7 @@ const LONGEST_MS = 2 ** 31 - 1;
 /** Exit status that a starting engine records for containers that it finds ended: the real one is unknown. */
 const UNKNOWN_STATUS = 255;
 
-/** Whether the command of a container has ever begun. */
+/** Returns whether the command of a container has ever begun. */
 export const hasBegun = (state: State): boolean => timeOf(state.StartedAt) !== null;
 
 const isOver = (state: State): boolean => !state.Running && !state.Paused && !state.Restarting;
@@ -40,7 +40,7 @@ interface Waiting {
   context: RuntimeContext;
   /** Aborted when the execution's time is over. */
   overdue: AbortSignal;
-  /** Whether the engine was away during the execution. */
+  /** True if the engine was away during the execution. */
   wasAway: boolean;
 }
 
@@ -180,7 +180,7 @@ async function readEnd(waiting: Waiting, state: State, endedAt: string): Promise
   };
 }
 
-/** Whether the engine only assumed the status: the engine, or the whole machine, was down when the command ended. */
+/** Returns whether the engine only assumed the status: the engine, or the whole machine, was down when the command ended. */
 function isUnknown({ node, startedAt, wasAway }: Waiting, state: State): boolean {
   if (state.ExitCode !== UNKNOWN_STATUS) return false;
   const onThisMachine = node.publishAddress === LOOPBACK;

@@ -32,8 +32,9 @@ interface Dialled {
   options?: { t?: number; condition?: string; follow?: boolean };
   /** Content to upload. */
   file?: string | Buffer | Readable;
-  /** Whether the answer is passed on as a stream, and whether that stream is bidirectional. */
+  /** True if the answer is passed on as a stream. */
   isStream?: boolean;
+  /** True if that stream is bidirectional. */
   hijack?: boolean;
   abortSignal?: AbortSignal;
 }

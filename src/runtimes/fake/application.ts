@@ -26,7 +26,7 @@ export const applicationPort = (environment: ApplicationHost['environment']): nu
 export const startProblem = (environment: ApplicationHost['environment']): string | null =>
   environment['FAIL_START'] === undefined ? null : `cannot start: FAIL_START is ${environment['FAIL_START']}`;
 
-/** Whether its health check passes; the variable `UNREADY` makes it fail for ever. */
+/** Returns whether its health check passes; the variable `UNREADY` makes it fail for ever. */
 export const isReady = (environment: ApplicationHost['environment']): boolean => environment['UNREADY'] === undefined;
 
 type Answer = (host: ApplicationHost, query: URLSearchParams) => unknown;

@@ -36,7 +36,7 @@ export interface Place {
   folders: string[];
   /** Local folders whose files are copied into the view before the program starts. */
   given: { path: string; directory: string }[];
-  /** Whether the program has its own network, with a proxy as its only route out. */
+  /** True if the program has its own network, with a proxy as its only route out. */
   isSealed: boolean;
 }
 

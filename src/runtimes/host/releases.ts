@@ -16,7 +16,7 @@ export interface Current {
   generation: number;
   /** Numbers of the instances that the routes lead to. */
   instances: number[];
-  /** Whether the service was stopped on request, so that no running instance is expected. */
+  /** True if the service was stopped on request, so that no running instance is expected. */
   stopped: boolean;
   /** Generation of the deployment that these instances were restarted for. */
   restartedFor?: number;

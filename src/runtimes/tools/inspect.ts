@@ -8,7 +8,7 @@ interface Tool {
   args: string[];
   /** Effect of its absence, and where to get it. */
   without: string;
-  /** Whether nothing runs without the tool. */
+  /** True if nothing runs without the tool. */
   needed?: boolean;
 }
 

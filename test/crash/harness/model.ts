@@ -31,7 +31,7 @@ export interface Ended {
 export interface Expected {
   gone: boolean;
   wanted: 'absent' | 'stopped' | 'running';
-  /** Whether something may have begun without an end: then the running workload, and `wanted`, may be of it. */
+  /** True if something may have begun without an end: then the running workload, and `wanted`, may be of it. */
   unsure: boolean;
   dirty: boolean;
   release: { number: number; cpu: number; edits: number; rollback: boolean } | null;

@@ -81,7 +81,7 @@ async function cancelAll(context: Context, target: Environment): Promise<void> {
 /** Transaction of a request that a test advances step by step: begin, work, commit. */
 export class Session {
   #next: (() => void) | undefined;
-  /** Whether the work is done, so that the commit is next. */
+  /** True if the work is done, so that the commit is next. */
   worked = false;
   ended = false;
   /** Process id of its backend in the database. */
@@ -121,7 +121,7 @@ export class Session {
     await expect.poll(async () => isOver() || (await waitsForLock(db, this.#pid)), { interval: 2 }).toBe(true);
   }
 
-  /** Whether a step is possible: no other session's lock holds it up. */
+  /** True if a step is possible: no other session's lock holds it up. */
   get isFree(): boolean {
     return this.#next !== undefined;
   }

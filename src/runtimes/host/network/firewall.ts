@@ -6,7 +6,7 @@ export const BRIDGE_PREFIX = 'qdh';
 
 /** Rules by which an environment reaches the world but no other environment. */
 export interface Firewall {
-  /** Whether addresses outside of this machine can be reached. */
+  /** True if addresses outside of this machine can be reached. */
   readonly outside: boolean;
   open(bridge: string, subnet: string): Promise<void>;
   close(bridge: string, subnet: string): Promise<void>;

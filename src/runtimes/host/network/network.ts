@@ -18,7 +18,7 @@ export type Attached = Pick<WorkloadSpec, 'identity' | 'ports'>;
 
 /** Network of instances and executions, each with a name that is unique on the machine. */
 export interface InstanceNetwork {
-  /** Whether each instance has its own ports, so that two may listen on the same port. */
+  /** True if each instance has its own ports, so that two may listen on the same port. */
   readonly isolated: boolean;
   /** Connects an instance; idempotent. `previous` is its attachment before the machine restarted. */
   attach(name: string, spec: Attached, previous: Attachment | null): Promise<Attachment>;

@@ -5,7 +5,7 @@ export function segmentPattern(segment: string): RegExp {
   return new RegExp(`^${translate(segment)}$`, 'u');
 }
 
-/** Whether a path (relative, without `./`) is left out, and whether exceptions may take something of a folder in. */
+/** Filter of the paths of a tree, relative and without `./`. */
 export interface IgnoreFilter {
   (path: string): boolean;
   keepsSome: boolean;

@@ -70,7 +70,7 @@ export interface ViewPlan {
   network: 'outer' | 'none' | { proxyPort: number };
   /** Folder of the outer tree that the view moves to; everything except it and the machine's programs is covered. */
   anchor: string;
-  /** Whether the view is in a user namespace (an ordinary user) rather than owned by root. */
+  /** True if the view is in a user namespace (an ordinary user) rather than owned by root. */
   nested: boolean;
   tools: Tools;
   action: ViewAction;

@@ -11,7 +11,7 @@ export interface Refusal {
 const HOST = /^(?:[a-z0-9._~!$&'()*+,;=%<>-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 const WEBSOCKET = /^websocket$/i;
 
-/** Whether a body follows the head of a request. */
+/** Returns whether a body follows the head of a request. */
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '');
 

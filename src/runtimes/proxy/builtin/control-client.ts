@@ -8,7 +8,7 @@ import type { ControlAnswer, ControlRequest } from '#runtimes/proxy/builtin/prot
 /** Error codes of a missing proxy (not yet started, or ended). */
 const AWAY = new Set(['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE']);
 
-/** Whether a request failed because no proxy runs in the folder at the moment. */
+/** Returns whether a request failed because no proxy runs in the folder at the moment. */
 export const isAway = (error: unknown): boolean => AWAY.has((error as NodeJS.ErrnoException).code ?? '');
 
 /**

@@ -12,7 +12,7 @@ export interface ControlParts {
   files: RouteFiles;
   upstreams: Upstreams;
   status(): ProxyStatus;
-  /** Whether the proxy accepts new connections. */
+  /** Returns whether the proxy accepts new connections. */
   isServing(): boolean;
 }
 

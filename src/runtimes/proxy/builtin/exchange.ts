@@ -17,7 +17,7 @@ const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 export interface Admitted {
   request: IncomingMessage;
   response: ServerResponse;
-  /** Whether the peer's `X-Forwarded-*` headers count. */
+  /** True if the peer's `X-Forwarded-*` headers count. */
   trusted: boolean;
   /** Takes over the connection when the upstream accepts a websocket; calls `done` when it has ended. */
   onUpgrade?(fields: string[], upstream: Duplex, done: () => void): void;

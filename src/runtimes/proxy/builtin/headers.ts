@@ -61,7 +61,7 @@ export interface Arrival {
   /** Address of the visitor or of the proxy in front. */
   peer: string;
   port: number;
-  /** Whether the peer's information about its client counts. */
+  /** True if the peer's information about its client counts. */
   trusted: boolean;
 }
 

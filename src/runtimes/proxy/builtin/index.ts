@@ -108,7 +108,7 @@ async function startProxy(directory: string, config: ProxyConfig, log: (line: st
   return status;
 }
 
-/** Whether a proxy listens on the wanted host and port; a port of 0 is any. */
+/** Returns whether a proxy listens on the wanted host and port; a port of 0 is any. */
 const isThere = ({ port, config }: ProxyStatus, wanted: ProxyConfig): boolean =>
   config.host === wanted.host && (wanted.port === 0 || wanted.port === port);
 

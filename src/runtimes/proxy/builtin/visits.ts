@@ -6,11 +6,11 @@ import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 export class Visit {
   readonly socket: Socket;
   readonly address: string;
-  /** Whether the peer's information about its client counts. */
+  /** True if the peer's information about its client counts. */
   readonly trusted: boolean;
   /** Number of requests whose answers are not complete. */
   underWay = 0;
-  /** Whether a request was refused: further bytes are ignored. */
+  /** True if a request was refused: further bytes are ignored. */
   isRefused = false;
   /** Pipelined requests of HTTP/1.1, which wait for earlier answers. */
   readonly #waiting: (() => void)[] = [];
@@ -62,7 +62,7 @@ export class Visit {
     serve?.();
   }
 
-  /** Whether no request is under way, and none came in time. */
+  /** Returns whether no request is under way, and none came in time. */
   isOverdue(now: number): boolean {
     return this.underWay === 0 && this.#deadline <= now;
   }

@@ -37,7 +37,7 @@ export interface PresentConfig {
   revision: string;
 }
 
-/** Whether a request failed because no Caddy answers in the folder at the moment. */
+/** Returns whether a request failed because no Caddy answers in the folder at the moment. */
 export const isAway = (error: unknown): boolean =>
   ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE'].includes((error as NodeJS.ErrnoException).code ?? '');
 

@@ -9,7 +9,7 @@ interface LastEvent {
   at: number;
   /** Null if the certificate was obtained. */
   error: string | null;
-  /** Whether the error is the authority's answer to a challenge of the present attempt. */
+  /** True if the error is the authority's answer to a challenge of the present attempt. */
   isChallenge?: boolean;
 }
 
@@ -167,7 +167,7 @@ function noteEvent(
   }
 }
 
-/** Whether an attempt ended because another configuration was loaded, under which it begins again. */
+/** Returns whether an attempt ended because another configuration was loaded, under which it begins again. */
 const isInterruption = (error: unknown): boolean => String(error).includes('context canceled');
 
 /** Returns the authority's own words without Caddy's wrapping: `[shop.example.com] Obtain: [shop.example.com] solving challenge: …`. */

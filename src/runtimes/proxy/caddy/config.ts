@@ -31,7 +31,7 @@ export interface ConfigInput {
   /** Networks of proxies in front of this one, CIDR. */
   trustedProxies: readonly string[];
   features: CaddyFeatures;
-  /** Whether reports of Go's HTTP server are written to `serverLog`. */
+  /** True if reports of Go's HTTP server are written to `serverLog`. */
   reportsServer: boolean;
   limits: ProxyLimits;
   routes: readonly RouteEntry[];

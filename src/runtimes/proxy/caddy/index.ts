@@ -29,7 +29,7 @@ export interface CaddyOptions {
   /** Limits that differ from the defaults; Caddy has none for numbers of connections and header lines. */
   limits?: Partial<ProxyLimits>;
   /**
-   * Whether Caddy writes the reports of Go's HTTP server about connections to `server.log`; false by default. They include panics while a
+   * True if Caddy writes the reports of Go's HTTP server about connections to `server.log`; false by default. They include panics while a
    * request was served. Costs time for each request, and a change of configuration resets new connections more often.
    */
   reportsServer?: boolean;
@@ -67,7 +67,7 @@ export class CaddyRouter implements Router {
   #port: number;
   /** Configuration that this process loaded last. */
   #revision = '';
-  /** Whether the loaded configuration listens for HTTPS, and why it could not. */
+  /** State of HTTPS in the loaded configuration, and why it could not listen. */
   #https: { listens: boolean; error: string | null } = { listens: false, error: null };
   /** Earliest time of the next attempt to serve HTTPS after a failure, by `performance.now()`. */
   #httpsAgainAt = 0;

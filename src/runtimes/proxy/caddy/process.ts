@@ -18,13 +18,13 @@ const shimFolder = (directory: string): string => join(directory, 'shim');
 export const configFile = (directory: string): string => join(directory, 'caddy.json');
 const programFile = (directory: string): string => join(directory, 'program.json');
 
-/** Whether Caddy runs in the folder, started from the same program. */
+/** Returns whether Caddy runs in the folder, started from the same program. */
 export function isRunning(directory: string, program: CaddyProgram): boolean {
   const started = readJson<CaddyProgram>(programFile(directory));
   return isAlive(directory) && started?.path === program.path && started.version === program.version;
 }
 
-/** Whether a shim keeps Caddy running in the folder. */
+/** Returns whether a shim keeps Caddy running in the folder. */
 export const isAlive = (directory: string): boolean => readShim(shimFolder(directory))?.alive ?? false;
 
 /** Process id of Caddy, null while it is not running. */

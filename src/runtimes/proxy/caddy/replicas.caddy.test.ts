@@ -32,7 +32,7 @@ const route = (host: string, to: TestUpstream = upstream, certificate = false): 
   certificate,
 });
 
-/** Whether a connection to the port of HTTPS succeeds. */
+/** Returns whether a connection to the port of HTTPS succeeds. */
 async function servesHttps(): Promise<boolean> {
   const socket = connect(httpsPort, '127.0.0.1');
   try {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 const MIGRATION = '/proc/sys/net/ipv4/tcp_migrate_req';
 
 /**
- * Whether a change of configuration may reset connections that Caddy has not accepted yet. Each configuration listens on its own socket at
+ * Returns whether a change of configuration may reset connections that Caddy has not accepted yet. Each configuration listens on its own socket at
  * the same port (SO_REUSEPORT), and Linux resets connections that wait at a closing socket unless it is told to move them.
  */
 export function losesWaiting(file = MIGRATION): boolean {

@@ -85,7 +85,7 @@ export interface ProxyContract {
   shared(): ProxyHouse;
   /** Starts a proxy for one test. */
   open(options?: Partial<ProxyStart>): Promise<ProxyHouse>;
-  /** Whether the proxy gives an optional guarantee. Tests of other guarantees are not registered. */
+  /** Returns whether the proxy gives an optional guarantee. Tests of other guarantees are not registered. */
   gives(guarantee: OptionalGuarantee): boolean;
 }
 
@@ -93,7 +93,7 @@ export interface ProxyContract {
 export const brokenPromises = (gives: ProxyContract['gives'], failures: string[]): string[] =>
   gives('waitingConnections') ? failures : failures.filter((failure) => !failure.includes('ECONNRESET'));
 
-/** Whether this machine shows how many files another process has open. */
+/** True if this machine shows how many files another process has open. */
 export const showsDescriptors = existsSync('/proc/self/fd');
 
 /** Counts the files and sockets that a process has open. */

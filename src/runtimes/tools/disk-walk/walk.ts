@@ -7,7 +7,7 @@ export interface TreeSize {
   bytes: number;
   /** Files, folders and links. */
   files: number;
-  /** Whether the tree was measured completely; otherwise `bytes` is a lower bound. */
+  /** True if the tree was measured completely; otherwise `bytes` is a lower bound. */
   isWhole: boolean;
 }
 

@@ -46,9 +46,9 @@ export interface StartShim extends Partial<Omit<ShimConfig, 'command' | 'args' |
 
 /** State of a shim and its process. */
 export interface ShimView {
-  /** Whether the shim itself runs (in the present boot of the machine). */
+  /** True if the shim itself runs (in the present boot of the machine). */
   alive: boolean;
-  /** Whether its process runs. */
+  /** True if its process runs. */
   running: boolean;
   state: ShimState;
 }

@@ -13,14 +13,14 @@ export interface ProbeTarget {
   address: string;
   /** Port of the workload -> actual port; ports that are not listed are unchanged. */
   ports: Record<string, number>;
-  /** Whether the ports belong to a forwarder, which accepts connections before the workload listens; absent is false. */
+  /** True if the ports belong to a forwarder, which accepts connections before the workload listens; absent is false. */
   forwarded?: boolean;
   /**
    * Arguments before an `exec` check's command that enter the workload's namespaces. `{wrapper}` stands for the pid of the process that
    * made them, `{init}` for their first one, `{pid}` for that of the workload, `{inner}` for the latter inside its pid namespace.
    */
   wrap: string[];
-  /** Whether `wrap` ends with the program that reads the environment from descriptor 3 (sealed-environment.ts); absent is false. */
+  /** True if `wrap` ends with the program that reads the environment from descriptor 3 (sealed-environment.ts); absent is false. */
   sealed?: boolean;
   /** Files by which a process joins the workload's control groups; absent is none. Only with `sealed`. */
   groups?: string[];

@@ -30,7 +30,7 @@ export interface ShimConfig {
   once?: { timeoutMs: number; graceMs: number };
   /** Values that are masked in the log (docs/contributing/rules.md 36). */
   secrets: string[];
-  /** Whether descriptor 3 of the shim is a listening socket, which its process gets as its own 3 (StartShim.listen). */
+  /** True if descriptor 3 of the shim is a listening socket, which its process gets as its own 3 (StartShim.listen). */
   listens?: boolean;
 }
 
@@ -50,7 +50,7 @@ export interface ShimState {
   restarts: number;
   startedAt: string | null;
   lastExit: LastExit | null;
-  /** Whether it holds a listening socket, so that its process can be replaced without a gap. */
+  /** True if it holds a listening socket, so that its process can be replaced without a gap. */
   listens?: boolean;
   /** Processes that were replaced and have not ended yet. */
   retiring?: ProcessIdentity[];

@@ -95,7 +95,7 @@ export async function toWorkflowSpec(
   };
 }
 
-/** Whether an address stands in a list of addresses and networks. */
+/** Returns whether an address stands in a list of addresses and networks. */
 export function isListed(networks: string[], address: string): boolean {
   const plain = address.replace(/^::ffff:(?=\d+\.)/, '');
   const list = new BlockList();

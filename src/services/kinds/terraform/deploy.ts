@@ -31,7 +31,7 @@ export interface Opened {
   variables: VariableValue[];
   /** Backend of the last release, if the state is migrated from it. */
   previousBackend: Backend | null;
-  /** Whether the service was ever applied with success. */
+  /** True if the service was ever applied with success. */
   wasReleased: boolean;
 }
 

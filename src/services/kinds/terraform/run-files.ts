@@ -33,7 +33,7 @@ export interface RunInput {
   action: TerraformAction;
   /** Candidates for the program, the best first: names or absolute paths. */
   programs: string[];
-  /** Whether the module's own version constraint chooses among the programs. */
+  /** True if the module's own version constraint chooses among the programs. */
   moduleChooses: boolean;
   /** Folder of the module in the repository. */
   rootPath: string;

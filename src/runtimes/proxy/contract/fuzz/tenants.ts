@@ -42,7 +42,7 @@ const CUT = new Set([
   'ERR_STREAM_PREMATURE_CLOSE',
 ]);
 
-/** Whether a packet is a whole request with a method that Node's parser does not know; a proxy may pass it on. */
+/** Returns whether a packet is a whole request with a method that Node's parser does not know; a proxy may pass it on. */
 const isOddMethod = (packet: string): boolean =>
   /^[\w!#$%&'*+.^`|~-]+ \S+ HTTP\/1\.1\r\n/.test(packet) && /\r\nX-Forwarded-For: 127\.0\.0\.1\r\n/i.test(packet);
 

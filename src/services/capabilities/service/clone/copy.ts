@@ -42,7 +42,7 @@ export interface ServiceCopies {
   /** `runtime` is of the environment's cluster. */
   to: CopyPlace & { runtime: string };
   services: ToCopy[];
-  /** Whether the variables of the environment itself are copied, too. */
+  /** True if the variables of the environment itself are copied, too. */
   whole: boolean;
 }
 

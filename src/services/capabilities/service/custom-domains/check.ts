@@ -60,7 +60,7 @@ async function lookUp(
   }
 }
 
-/** Whether the result says that the domain leads here. */
+/** Returns whether the result says that the domain leads here. */
 export const leadsHere = ({ status }: CheckResult): boolean =>
   status === 'MATCHES_LOAD_BALANCER_HOST' || status === 'RESOLVES_TO_IP';
 

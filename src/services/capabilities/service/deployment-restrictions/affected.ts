@@ -11,7 +11,7 @@ export const normalizePath = (path: string): string =>
     .filter((part) => part !== '' && part !== '.')
     .join('/');
 
-/** Whether the path is the file or folder, or lies in it. */
+/** Returns whether the path is the file or folder, or lies in it. */
 const isWithin = (path: string, place: string): boolean =>
   place === '' || path === place || path.startsWith(`${place}/`);
 

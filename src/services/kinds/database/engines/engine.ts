@@ -41,7 +41,7 @@ interface RestoreSteps {
   before: Tool[];
   /** Reads the dump from standard input. */
   load: Tool;
-  /** Whether the server is restarted after `load`, to load the file that `load` wrote. */
+  /** True if the server is restarted after `load`, to load the file that `load` wrote. */
   restart: boolean;
   after: Tool[];
   /** Programs that make the database accessible again when `after` failed. */

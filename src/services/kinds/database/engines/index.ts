@@ -17,7 +17,7 @@ export const ENGINES: Readonly<Record<DatabaseType, Engine>> = {
 
 const MACHINE_IMAGE = 'host:';
 
-/** Whether an image stands for a program of the machine. */
+/** Returns whether an image stands for a program of the machine. */
 export const isMachineImage = (image: string): boolean => image.startsWith(MACHINE_IMAGE);
 
 /** Release series that a configuration may name, the oldest first. */
@@ -99,7 +99,7 @@ export function checkUpgrade(type: DatabaseType, from: string, to: string, deplo
     throw invalidField('version', `${label} ${from} can't be taken back to ${to}: ${way}`);
 }
 
-/** Whether a version is of a newer release series than another. */
+/** Returns whether a version is of a newer release series than another. */
 export function isNewer(type: DatabaseType, version: string, than: string): boolean {
   const placeOf = (text: string) => parse(type, text)?.place ?? -1;
   return placeOf(version) > placeOf(than);
