@@ -48,7 +48,10 @@ describe.each(['none', 'htpasswd', 'token'] as const)('a real registry that want
   });
 
   test('lists images by name with their tags', async () => {
-    expect(await findImage(http, accessTo(registry), 'team/app')).toEqual({ name: 'team/app', versions: ['1.0', '1.1'] });
+    expect(await findImage(http, accessTo(registry), 'team/app')).toEqual({
+      name: 'team/app',
+      versions: ['1.0', '1.1'],
+    });
     expect((await searchImages(http, accessTo(registry), 'AP')).map(({ name }) => name)).toEqual(['team/app']);
     expect(await searchImages(http, { ...accessTo(registry), url: `${registry.url}/team` }, 'app')).toEqual([
       { name: 'app', versions: ['1.0', '1.1'] },
@@ -62,7 +65,7 @@ describe.each(['none', 'htpasswd', 'token'] as const)('a real registry that want
       expect(error).toMatchObject({ failure: 'unauthorized' });
       expect((error as Error).message).not.toContain('wrong-password');
     }
-    const wrong = { url: registry.url, credentials: { username: 'ada', password: 'wrong-password' } };
+    const wrong = { ...accessTo(registry), credentials: { username: 'ada', password: 'wrong-password' } };
     await expect(searchImages(http, wrong, 'app')).rejects.toMatchObject({ failure: 'unauthorized' });
     await expect(findImage(http, wrong, 'team/app')).rejects.toMatchObject({ failure: 'unauthorized' });
   });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Shape } from '#kernel/parsing/formats.ts';
+import type { Shape, ShapeOptions } from '#kernel/parsing/formats.ts';
 import type { OutgoingAnswer } from '#platform/http-client/index.ts';
 import { limited, RegistryError } from '#platform/oci/errors.ts';
 import { isDigest } from '#platform/oci/reference.ts';
@@ -18,6 +18,8 @@ const MANIFEST_BYTES = 4 * 1024 * 1024;
 const LIST_BYTES = 4 * 1024 * 1024;
 const PAGE = 100;
 const MAX_PAGES = 50;
+/** Items that are taken of a page: some registries answer with all that they have at once. */
+const MAX_ITEMS = PAGE * MAX_PAGES;
 
 /** Names of repositories that the protocol knows; nothing else becomes part of a path. */
 const NAME = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/;
@@ -31,12 +33,12 @@ export interface Manifest {
 }
 
 /** Parts of a manifest: of an image, of a chart, or of an index over platforms. */
-const MANIFEST = {
+const MANIFEST: Shape = {
   mediaType: true,
   config: { mediaType: true, digest: true },
   layers: [{ mediaType: true, digest: true }],
   manifests: [{ digest: true, platform: { os: true, architecture: true, variant: true } }],
-} as const satisfies Shape;
+};
 
 /** Client of one registry (OCI distribution 1.1). Every method throws RegistryError. */
 export class RegistryClient {
@@ -76,7 +78,7 @@ export class RegistryClient {
     const digest = digestOf(answer.body);
     if (answer.truncated || (isDigest(reference) && digest !== reference))
       throw new RegistryError('unexpected', `The registry ${this.#host} answered something else than ${text}.`);
-    const content = await this.#read(answer, MANIFEST);
+    const content = await this.#read(answer, { shape: MANIFEST, refusesAmbiguousKeys: true });
     const mediaType = String(content['mediaType'] ?? answer.headers['content-type'] ?? '').split(';')[0]!;
     return { digest, mediaType, content };
   }
@@ -126,7 +128,7 @@ export class RegistryClient {
     for (let page = 0; next !== undefined && page < MAX_PAGES; page++) {
       const answer = await this.#sender.send(next, { maxBytes: LIST_BYTES }, scope);
       if (answer.status !== 200) throw this.#refusal(answer, what);
-      const list = ((await this.#read(answer, { [key]: [true] }))[key] ?? []) as unknown[];
+      const list = ((await this.#read(answer, { shape: { [key]: [true, MAX_ITEMS] } }))[key] ?? []) as unknown[];
       yield list.filter((item) => typeof item === 'string');
       next = nextPage(answer.headers['link']);
     }
@@ -140,8 +142,8 @@ export class RegistryClient {
     return this.#sender.send(`/v2/${name}/manifests/${reference}`, ask, pull(name));
   }
 
-  async #read(answer: OutgoingAnswer, shape: Extract<Shape, object>): Promise<Record<string, unknown>> {
-    const value = await readAnswer(this.#session, answer, shape);
+  async #read(answer: OutgoingAnswer, options: ShapeOptions): Promise<Record<string, unknown>> {
+    const value = await readAnswer(this.#session, answer, options);
     if (value) return value;
     throw new RegistryError('unexpected', `${this.#host} does not answer like a registry.`);
   }

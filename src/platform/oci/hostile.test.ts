@@ -169,6 +169,45 @@ describe('a registry', () => {
     },
   );
 
+  test('that answers all of its tags at once is read up to 5000 of them', async () => {
+    const tags = Array.from({ length: 150_000 }, (_, n) => `v${n}`);
+    const { url } = await serve((_request, response) => void response.end(JSON.stringify({ tags })));
+    expect(await openRegistry(http, { organizationId, url, credentials: null }).tags('app')).toEqual(
+      tags.slice(0, 5000),
+    );
+  });
+
+  test.each([
+    ['{"config":{"digest":"a"},"Config":{"digest":"b"}}', 'its key "Config" must be written "config"'],
+    ['{"config":{"digest":"a"},"config":{"digest":"b"}}', 'its key "config" is repeated'],
+    ['<html>', 'it is not JSON: '],
+    [`{"layers":[${'{},'.repeat(30_000)}{}]}`, 'it has more than 20000 values.'],
+  ])(
+    'is refused a manifest that clients read in several ways, or not at all, and the message says why',
+    async (body, why) => {
+      const { host, url } = await serve((_request, response) => void response.end(body));
+      const error = await openRegistry(http, { organizationId, url, credentials: null })
+        .manifest('app', '1')
+        .catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({
+        failure: 'unexpected',
+        message: expect.stringContaining(`The answer of ${host}: ${why}`),
+      });
+    },
+  );
+
+  test('whose token service answers a bare token is not let in, and no message shows the token', async () => {
+    const realm = await serve((_request, response) => void response.end('secret-token'));
+    const challenge = `Bearer realm="http://${realm.host}/token"`;
+    const { url } = await serve(
+      (_request, response) => void response.writeHead(401, { 'www-authenticate': challenge }).end(),
+    );
+    const error = await openRegistry(http, { organizationId, url, credentials: CREDENTIALS })
+      .ping()
+      .catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ failure: 'unauthorized', message: expect.not.stringContaining('secret-token') });
+  });
+
   test('without a catalog is asked for an image of the name that is searched for', async () => {
     const { url } = await serve((request, response) =>
       request.url === '/v2/team/app/tags/list?n=100'

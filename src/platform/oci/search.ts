@@ -1,3 +1,4 @@
+import type { Shape } from '#kernel/parsing/formats.ts';
 import type { HttpClient } from '#platform/http-client/index.ts';
 import { RegistryClient } from '#platform/oci/client.ts';
 import { limited, RegistryError } from '#platform/oci/errors.ts';
@@ -116,8 +117,9 @@ async function searchHub(session: Session, text: string): Promise<string[]> {
   const url = `${HUB_SEARCH}?${new URLSearchParams({ q: text, n: '25' })}`;
   const answer = await request(session, url, { maxBytes: HUB_BYTES });
   if (answer.status === 429) throw limited(session.host);
-  const results = (await readAnswer(session, answer, { results: [{ name: true }] }))?.['results'];
-  if (answer.status !== 200 || !results)
+  const shape: Shape = { results: [{ name: true }] };
+  const results = answer.status === 200 ? (await readAnswer(session, answer, { shape }))?.['results'] : undefined;
+  if (!results)
     throw new RegistryError('unreachable', `The search of Docker Hub answered ${answer.status} and no list.`);
   return (results as ({ name?: unknown } | null)[]).map((found) => String(found?.name)).slice(0, MAX_FOUND);
 }

@@ -1,4 +1,4 @@
-import type { Shape } from '#kernel/parsing/formats.ts';
+import type { Shape, ShapeOptions } from '#kernel/parsing/formats.ts';
 import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 import {
   OutgoingError,
@@ -138,28 +138,33 @@ function realmOf(base: string, realm: string | undefined): URL | undefined {
   return base.startsWith('https:') && url.protocol !== 'https:' ? undefined : url;
 }
 
+/** Reads the token in an answer; undefined without one. No error quotes the answer, which may hold a token. */
 async function readToken(session: Session, answer: OutgoingAnswer): Promise<string | undefined> {
-  const body = await readAnswer(session, answer, { token: 'text', access_token: 'text' });
+  const shape: Shape = { token: 'text', access_token: 'text' };
+  const body = await readAnswer(session, answer, { shape }).catch(unlessUnexpected);
   const token = body?.['token'] ?? body?.['access_token'];
   return typeof token === 'string' && /^[\x21-\x7e]+$/.test(token) ? token : undefined;
 }
 
-/** Reads parts of the object in an answer, in a thread; undefined if it holds no JSON. Throws RegistryError for an answer that takes too much. */
+const unlessUnexpected = (error: unknown): undefined => {
+  if (error instanceof RegistryError && error.failure === 'unexpected') return undefined;
+  throw error;
+};
+
+/** Reads parts of the object in an answer; undefined if it is truncated or another value. Throws RegistryError for what cannot be read. */
 export async function readAnswer(
   { organizationId, host }: Session,
   { body, truncated }: OutgoingAnswer,
-  shape: Extract<Shape, object>,
+  options: ShapeOptions,
 ): Promise<Record<string, unknown> | undefined> {
   if (truncated) return undefined;
   try {
     const file = { name: `The answer of ${host}`, text: body };
-    return ((await readFileOf(organizationId, 'json-shape', file, { shape })) ?? undefined) as
-      | Record<string, unknown>
-      | undefined;
+    return ((await readFileOf(organizationId, 'json-shape', file, options)) ?? undefined) as
+      Record<string, unknown> | undefined;
   } catch (error) {
     if (!(error instanceof ParsingError)) throw error;
-    if (error.kind === 'busy') throw new RegistryError('limited', error.message, error);
-    if (error.kind === 'limit') throw new RegistryError('unexpected', `${error.message}.`, error);
-    return undefined;
+    if (error.kind === 'busy') throw new RegistryError('limited', `${error.message}.`, error);
+    throw new RegistryError('unexpected', `${error.message}.`, error);
   }
 }

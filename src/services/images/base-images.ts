@@ -1,5 +1,5 @@
 import { badRequest } from '#kernel/errors.ts';
-import { LIMITS } from '#kernel/parsing/formats.ts';
+import type { ShapeOptions } from '#kernel/parsing/formats.ts';
 import { readFileOf } from '#kernel/parsing/index.ts';
 import { systemContext, type Platform } from '#platform/context.ts';
 import type { HttpClient } from '#platform/http-client/index.ts';
@@ -19,6 +19,7 @@ interface BaseImageRequest {
 
 export type BaseImageReader = (request: BaseImageRequest) => Promise<BaseImage>;
 
+const CONFIG_BYTES = 4 * 1024 * 1024;
 /** Maximum number of cached image configurations. They belong to digests, so they never change. */
 const REMEMBERED = 500;
 
@@ -97,10 +98,17 @@ async function configOf(
     throw badRequest(
       `the manifest of ${image} is of a format that builds here do not take: push it again with a current tool.`,
     );
-  return client.blob(name, digest, LIMITS['image-triggers'].bytes);
+  return client.blob(name, digest, CONFIG_BYTES);
 }
 
 /** Reads the ONBUILD instructions in the configuration of an image. */
 async function triggersOf(organizationId: string, config: Buffer, image: string): Promise<string[]> {
-  return readFileOf(organizationId, 'image-triggers', { name: `the configuration of ${image}`, text: config });
+  const file = { name: `the configuration of ${image}`, text: config };
+  const options: ShapeOptions = { shape: { config: { OnBuild: ['text'] } }, refusesAmbiguousKeys: true };
+  const read = (await readFileOf(organizationId, 'json-shape', file, options)) as {
+    config?: { OnBuild?: (string | null)[] };
+  } | null;
+  const triggers = read?.config?.OnBuild ?? [];
+  if (triggers.includes(null)) throw badRequest(`${file.name}: its OnBuild must be a list of texts`);
+  return triggers as string[];
 }

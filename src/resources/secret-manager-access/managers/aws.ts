@@ -125,7 +125,8 @@ async function assumeRole(parts: ManagerParts, roleArn: string, region: string):
   const signed = await signAws(request, { accessKeyId, secretAccessKey }, parts.clock.now());
   // STS answers with XML.
   const answer = await ask(parts, url, { method: 'POST', headers: signed, body }, null);
-  const part = (name: string) => new RegExp(`<${name}>([!-;=-~]+)</${name}>`).exec(answer.text)?.[1];
+  const text = answer.bytes.toString();
+  const part = (name: string) => new RegExp(`<${name}>([!-;=-~]+)</${name}>`).exec(text)?.[1];
   const [assumed, secret, sessionToken] = [part('AccessKeyId'), part('SecretAccessKey'), part('SessionToken')];
   if (answer.status === 200 && assumed && secret && sessionToken)
     return { accessKeyId: assumed, secretAccessKey: secret, sessionToken };

@@ -42,10 +42,10 @@ export interface ManagerAnswer {
   status: number;
   /** Parts of the JSON that the shape names; undefined where it is not JSON. */
   body: any;
-  text: string;
+  bytes: Buffer;
 }
 
-/** Asks a manager and reads the answer in a thread. Throws where there is no answer, or one that only repeats later. */
+/** Asks a manager and reads the parts of its answer that the shape names. Throws where there is no answer, or one that only repeats later. */
 export async function ask(
   parts: ManagerParts,
   url: string,
@@ -57,7 +57,7 @@ export async function ask(
     if (answer.truncated) throw new SecretManagerError('it answered more than 4 MiB');
     if (answer.status === 429) throw new SecretManagerError('it takes no more requests for now: try again later');
     const body = shape && (await readBody(parts, answer.body, shape));
-    return { status: answer.status, body, text: answer.body.toString() };
+    return { status: answer.status, body, bytes: answer.body };
   } catch (error) {
     if (parts.signal.aborted) throw new SecretManagerError('it did not answer in time', error);
     if (error instanceof OutgoingError) throw new SecretManagerError(withoutStop(error.message), error);

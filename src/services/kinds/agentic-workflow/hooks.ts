@@ -91,11 +91,11 @@ async function answerOf({ organizationId, outcomes }: Execution): Promise<string
   if (text === null) return null;
   const shape = { result: 'text' } as const;
   const read = readFileOf(organizationId, 'json-shape', { name: 'The output', text }, { shape });
-  const { result } = (await read.catch(asNothing)) as { result?: string };
-  return result ?? text;
+  const answer = (await read.catch(unlessBusy)) as { result?: string } | null;
+  return answer?.result ?? text;
 }
 
-const asNothing = (error: unknown): object => {
-  if (error instanceof ParsingError) return {};
+const unlessBusy = (error: unknown): null => {
+  if (error instanceof ParsingError && error.kind !== 'busy') return null;
   throw error;
 };
