@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,6 +27,8 @@ let images: ImageServer;
 let registry: string;
 let git: GitServer;
 let gitOptions: { root: string; hangs?: RegExp };
+/** Folder of the engine's socket. */
+let folder: string;
 let docker: StandInEngine;
 /** Docker runtime with which the test observes services. */
 let observer: Runtime;
@@ -36,7 +38,8 @@ let made = 0;
 
 beforeAll(async () => {
   postgres = await startOwnPostgres();
-  const socketPath = path.join(mkdtempSync(path.join(tmpdir(), 'qd-engine-')), 'engine.sock');
+  folder = mkdtempSync(path.join(tmpdir(), 'qd-engine-'));
+  const socketPath = path.join(folder, 'engine.sock');
   machine = await makeMachine({
     database: postgres.direct,
     processes: postgres.relayed,
@@ -66,6 +69,7 @@ afterAll(async () => {
   await postgres?.close();
   await git?.[Symbol.asyncDispose]();
   await docker?.[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true, force: true });
 });
 beforeEach(async () => {
   answerAgain();
@@ -207,10 +211,16 @@ async function goOn(hanging: Hanging[]): Promise<void> {
 async function untilClean(): Promise<void> {
   await machine.settled();
   docker.answerAgain();
-  const faults = () => findFaults({ ...machine, observe: (handle) => observer.observe(handle) });
   // Ended attempts whose calls are answered late remove what those calls made.
-  await until(faults, async () => (await faults()).length === 0, 10_000).catch(() => undefined);
-  expect(await faults()).toEqual([]);
+  let faults: string[] = [];
+  await until(
+    () => faults.join('\n'),
+    async () => {
+      faults = await findFaults({ ...machine, observe: (handle) => observer.observe(handle) });
+      return faults.length === 0;
+    },
+    10_000,
+  );
   // Neither a lost attempt nor its successor has taken away what served.
   expect(docker.gaps).toEqual([]);
 }

@@ -1,5 +1,4 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer, json } from 'node:stream/consumers';
 import { createServer } from '#kernel/node-http.ts';
@@ -44,7 +43,6 @@ type Answer = [status: number, body?: unknown] | undefined;
  * application is built, started, observed, stopped and removed. It takes the calls that `hang` names and leaves them unanswered.
  */
 export class StandInEngine implements AsyncDisposable {
-  readonly socketPath: string;
   readonly containers = new Map<string, Container>();
   readonly networks = new Map<string, Network>();
   readonly images = new Map<string, Image>();
@@ -57,12 +55,10 @@ export class StandInEngine implements AsyncDisposable {
   readonly #mayStop = new Set<string>();
   readonly #server = createServer((request, response) => void this.#answer(request, response));
 
-  private constructor(socketPath: string) {
-    this.socketPath = socketPath;
-  }
+  private constructor() {}
 
   static async start(socketPath: string): Promise<StandInEngine> {
-    const engine = new StandInEngine(socketPath);
+    const engine = new StandInEngine();
     await new Promise<void>((resolve) => engine.#server.listen(socketPath, resolve));
     return engine;
   }
@@ -70,7 +66,6 @@ export class StandInEngine implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
-    rmSync(this.socketPath, { force: true });
   }
 
   /** Leaves a call unanswered from now on, for one service. */
@@ -109,12 +104,12 @@ export class StandInEngine implements AsyncDisposable {
     // The client of a late answer may be gone.
     if (response.destroyed) return;
     const container = find();
-    const [status, said] = this.#system(route) ??
+    const [status, answer] = this.#system(route) ??
       this.#image(route, path, url) ??
       this.#network(route, path, body, container) ??
       this.#container(route, url, body, container) ?? [404, { message: `no such object: ${route}` }];
     response.writeHead(status, { 'content-type': 'application/json' });
-    response.end(said === undefined ? '' : JSON.stringify(said));
+    response.end(answer === undefined ? '' : JSON.stringify(answer));
   }
 
   /** Counts the call if `hang` names it. */
