@@ -122,7 +122,7 @@ const HANGING: Record<string, () => Promise<Hanging>> = {
   },
 };
 
-/** Calls of Docker Engine that are never answered, each with the action that makes it and the ends of that action. */
+/** Calls of Docker Engine that are never answered. Each has the action that makes it and the ends of that action. */
 const DOCKER_CALLS: Record<EngineCall, { action: string; failed: string; done: string }> = {
   create: { action: 'restart-service', failed: 'RESTART_ERROR', done: 'RESTARTED' },
   start: { action: 'restart-service', failed: 'RESTART_ERROR', done: 'RESTARTED' },

@@ -84,7 +84,7 @@ export type Shape = true | 'text' | 'json' | [item: Shape, most?: number] | { [f
 
 export interface ShapeOptions {
   shape: Shape;
-  /** Whether a key of the shape that is repeated or in another case is refused. */
+  /** True if a key of the shape that is repeated or in another case is refused. */
   refusesAmbiguousKeys?: boolean;
 }
 

@@ -46,7 +46,7 @@ export class StandInEngine implements AsyncDisposable {
   readonly containers = new Map<string, Container>();
   readonly networks = new Map<string, Network>();
   readonly images = new Map<string, Image>();
-  /** Descriptions of moments without a serving instance of a service that nobody asked to stop. */
+  /** Descriptions of moments without a serving instance of a service that should not be stopped. */
   readonly gaps: string[] = [];
   /** Number of unanswered calls, by call and service. */
   readonly #hung = new Map<string, number>();
@@ -251,7 +251,7 @@ const CALLS: [RegExp, EngineCall][] = [
   [/^POST \/networks\/[^/]+\/connect$/, 'connect'],
 ];
 
-/** Whether the instance runs and siblings resolve the service's name to it. */
+/** Returns whether the instance runs and siblings resolve the service's name to it. */
 const serves = ({ state, networks }: Container): boolean =>
   state === 'running' && Object.values(networks).some(({ Aliases }) => Aliases !== null && Aliases.length > 0);
 
@@ -274,15 +274,33 @@ function labelled<T extends { Labels?: Record<string, string>; Config?: Containe
 const toImage = ({ Id, tag, Labels }: Image) => ({ Id, RepoTags: [tag], Size: 1, Labels, Config: { Labels } });
 
 const toListed = ({ Id, Name, Image, Config, state }: Container) => ({
-  ...{ Id, Image, Names: [Name], Labels: Config.Labels, State: state, Ports: [] },
+  Id,
+  Image,
+  Names: [Name],
+  Labels: Config.Labels,
+  State: state,
+  Ports: [],
   Created: Math.floor(Date.now() / 1000),
 });
 
 const toInspected = ({ Id, Name, Image, Config, HostConfig, state, startedAt, finishedAt, networks }: Container) => ({
-  ...{ Id, Name, Image, Config, HostConfig, RestartCount: 0, Mounts: [] },
+  Id,
+  Name,
+  Image,
+  Config,
+  HostConfig,
+  RestartCount: 0,
+  Mounts: [],
   State: {
-    ...{ Status: state, Running: state === 'running', Restarting: false, Paused: false, Dead: false },
-    ...{ OOMKilled: false, ExitCode: 0, StartedAt: startedAt, FinishedAt: finishedAt },
+    Status: state,
+    Running: state === 'running',
+    Restarting: false,
+    Paused: false,
+    Dead: false,
+    OOMKilled: false,
+    ExitCode: 0,
+    StartedAt: startedAt,
+    FinishedAt: finishedAt,
   },
   NetworkSettings: { Networks: networks },
 });

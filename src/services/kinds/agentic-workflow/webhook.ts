@@ -4,7 +4,6 @@ import { newId, shortId } from '#kernel/ids.ts';
 import { permits } from '#platform/access/principal.ts';
 import { findMakerPrincipal } from '#platform/access/makers.ts';
 import { audit } from '#platform/events/audit.ts';
-import { parseJson } from '#platform/http/json.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { DateTime, named, Type, Uuid } from '#platform/http/schema.ts';
 import {
@@ -87,17 +86,13 @@ async function takeCall(call: WebhookCall, kind: Kind) {
 
 /** Throws 400 unless the body is a JSON object. The body stays text, which is what was signed. */
 function requireObject(text: string): void {
-  const value = parse(text);
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw badRequest('The body must be a JSON object.');
-}
-
-function parse(text: string): unknown {
   try {
-    return parseJson(text);
-  } catch (error) {
-    throw badRequest(`The body is not JSON: ${(error as Error).message}`);
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
+  } catch {
+    // The error is thrown below.
   }
+  throw badRequest('The body must be a JSON object.');
 }
 
 const headerOf = ({ headers }: WebhookCall, name: string): string | undefined => [headers[name]].flat()[0] || undefined;
