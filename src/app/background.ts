@@ -17,7 +17,6 @@ import { createHttpClient } from '#platform/http-client/index.ts';
 import { listenForWork } from '#platform/work/index.ts';
 import { Schedule } from '#platform/work/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
-import { ARGO_CD } from '#resources/argo-cd/index.ts';
 import { createClusterWorker } from '#resources/cluster/index.ts';
 import { submit } from '#services/capabilities/service/actions/request.ts';
 import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
@@ -25,7 +24,7 @@ import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
 import { BackupWorker } from '#services/kinds/database/backups/worker.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { folderBytes } from '#runtimes/tools/folder-size.ts';
-import { ArgoCdWatcher } from '#services/kinds/argocd-app/index.ts';
+import { createArgoCdLoop } from '#services/kinds/argocd-app/index.ts';
 
 /** Starts everything that works without being asked over HTTP, and answers what stops it again. */
 export async function startBackground(
@@ -56,14 +55,14 @@ export async function startBackground(
     platform,
     http: createHttpClient({ allowedPrivateAddresses: base.settings.allowedPrivateAddresses }),
   });
-  const argoCd = new ArgoCdWatcher(platform);
+  const argoCd = createArgoCdLoop(platform, base.nodeId);
   const listener = createListener(
     base.directConfig,
-    [OUTBOX_CHANNEL, ARGO_CD],
-    (channel) => (channel === ARGO_CD ? argoCd : webhooks).nudge(),
+    [OUTBOX_CHANNEL],
+    () => webhooks.nudge(),
     (error) => base.log.warn({ err: error }, 'the listener lost its connection'),
   );
-  const messages = listenForWork(base.directConfig, [clusters], platform);
+  const messages = listenForWork(base.directConfig, [clusters, argoCd], platform);
   const backups = new BackupWorker({
     platform,
     nodeId: base.nodeId,
@@ -114,6 +113,7 @@ export async function startBackground(
     await base.patiently(() => deployments.start());
     executions.start();
     clusters.start();
+    argoCd.start();
     webhooks.start();
     backups.start();
     await base.patiently(() => schedule.start());
@@ -125,7 +125,6 @@ export async function startBackground(
   sealer.start();
   watcher.start();
   certificates.start();
-  argoCd.start();
   housekeeping.start();
   return stop;
 }

@@ -15,6 +15,23 @@ export const findDeployment = (db: Database, scope: Scope, id: string) =>
     .where('id', '=', id)
     .executeTakeFirst();
 
+/** Selects the place of a request that the program makes itself. It makes none on a locked cluster, or looks at the lock itself. */
+export const selectPlace = (db: Database, scope: Scope, environmentId: string) =>
+  db
+    .selectFrom('environment')
+    .innerJoin('project', 'project.id', 'environment.project_id')
+    .select([
+      'environment.organization_id as organizationId',
+      'project.id as projectId',
+      'project.name as projectName',
+      'environment.id as environmentId',
+      'environment.name as environmentName',
+      'environment.cluster_id as clusterId',
+      sql.lit(false).as('clusterLocked'),
+    ])
+    .where('environment.organization_id', '=', scope.organizationId)
+    .where('environment.id', '=', environmentId);
+
 /** Names that events carry. */
 export const findNames = (db: Database, scope: Scope, environmentId: string) =>
   db

@@ -98,24 +98,9 @@ async function endOne(context: Context, deployment: queries.DeploymentRow, why: 
 
 /** Records the event of a deployment's end (docs/contributing/rules.md 42). Webhooks are not called: their content may be wrong by now. */
 async function tell(context: Context, deployment: queries.DeploymentRow): Promise<void> {
-  const place = await context.db
-    .selectFrom('environment')
-    .innerJoin('project', 'project.id', 'environment.project_id')
-    .select([
-      'environment.organization_id as organizationId',
-      'environment.id as environmentId',
-      'environment.name as environmentName',
-      'project.id as projectId',
-      'project.name as projectName',
-      'environment.cluster_id as clusterId',
-    ])
-    .where('environment.organization_id', '=', deployment.organization_id)
-    .where('environment.id', '=', deployment.environment_id)
-    .executeTakeFirstOrThrow();
+  const scope = { organizationId: deployment.organization_id };
+  const place = await queries.selectPlace(context.db, scope, deployment.environment_id).executeTakeFirstOrThrow();
   const { services } = deployment.snapshot as Snapshot;
   const type = requestEventsOf(deployment.action as DeploymentAction, services).failed;
-  await audit(
-    context,
-    eventOf({ place: { ...place, clusterLocked: false }, whole: deployment.whole_environment, services }, type),
-  );
+  await audit(context, eventOf({ place, whole: deployment.whole_environment, services }, type));
 }

@@ -107,3 +107,14 @@ export async function withDeadline<T>(
     deadline.close();
   }
 }
+
+/** Waits for a piece of work for at most a time in milliseconds. Returns whether it ended; its error is thrown. It is not told to end. */
+export async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<false>();
+  const timer = setTimeout(() => resolve(false), ms);
+  try {
+    return await Promise.race([work.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -19,7 +19,18 @@ test('a signal combined with a lease’s is aborted as lost when it is read afte
   expect([combined.aborted, heard]).toEqual([false, []]);
   lease.over = true;
   expect([combined.aborted, combined.reason, heard]).toEqual([true, 'lost', ['lost']]);
-  expect(() => combined.throwIfAborted()).toThrow('lost');
+});
+
+test('a signal whose reason is a word throws an Error with a message, which steps and logs can show', () => {
+  const lease = leaseController(() => false);
+  const combined = anySignal([lease.signal]);
+  lease.abort('cancel');
+  for (const signal of [lease.signal, combined])
+    expect(() => signal.throwIfAborted()).toThrow(new Error('It was cancelled.', { cause: 'cancel' }));
+  const late = new Error('too late');
+  const other = leaseController(() => false);
+  other.abort(late);
+  expect(() => other.signal.throwIfAborted()).toThrow(late);
 });
 
 test('a combined signal takes the reason of the source that was aborted first, also before it was made', () => {

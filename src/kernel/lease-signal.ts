@@ -1,7 +1,6 @@
 const { get: isAborted } = Object.getOwnPropertyDescriptor(AbortSignal.prototype, 'aborted') as { get(): boolean };
-const { throwIfAborted } = AbortSignal.prototype;
 
-/** Calls `look` whenever the signal is read, before the answer is given. */
+/** Calls `look` whenever the signal is read, before the answer is given. What the signal throws is an Error, also where its reason is a word. */
 function lookWhenRead(signal: AbortSignal, look: () => void): void {
   Object.defineProperties(signal, {
     aborted: {
@@ -13,11 +12,14 @@ function lookWhenRead(signal: AbortSignal, look: () => void): void {
     throwIfAborted: {
       value: () => {
         look();
-        throwIfAborted.call(signal);
+        if (isAborted.call(signal)) throw toError(signal.reason);
       },
     },
   });
 }
+
+const toError = (reason: unknown): Error =>
+  reason instanceof Error ? reason : new Error('It was cancelled.', { cause: reason });
 
 /**
  * Returns an AbortController for work that only the holder of a lease may do. Its signal is also aborted, with the reason `lost`, when it is read

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { endsWithin } from '#kernel/deadline.ts';
 
 /** Step of the shutdown, with a name for the log. */
 export interface ShutdownStep {
@@ -39,14 +40,4 @@ export async function shutDown(
     }
   }
   if (failures.length > 0) throw failures[0];
-}
-
-async function endsWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<false>();
-  const timer = setTimeout(() => resolve(false), ms);
-  try {
-    return await Promise.race([work.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -220,9 +220,12 @@ class Place {
 
   /** Reads the ended deployments. */
   async #ended(): Promise<Ended[]> {
+    const has = (which: ReturnType<typeof sql>) => sql`exists (
+      select from deployment_step t where t.deployment_id = d.id and t.service_id = s.service_id and ${which})`;
     const { rows } = await sql<Ended>`select d.id, d.number, d.action, d.cancel_forced as forced,
-        (select json_agg(json_build_object('id', s.service_id, 'state', s.state, 'began', exists (
-          select 1 from deployment_step t where t.deployment_id = d.id and t.service_id = s.service_id))) from deployment_service s where s.deployment_id = d.id) as services
+        (select json_agg(json_build_object('id', s.service_id, 'state', s.state, 'began', ${has(sql`true`)},
+          'applied', ${has(sql`t.name = 'DEPLOYMENT'`)}, 'cut', ${has(sql`t.status = 'CANCEL' and t.error is null`)}))
+          from deployment_service s where s.deployment_id = d.id) as services
       from deployment d where d.environment_id = ${this.id} order by d.number`.execute(app.db);
     return rows.map((row) => ({ ...row, services: row.services ?? [] }));
   }
@@ -232,6 +235,9 @@ class Place {
     const ended = await this.#ended();
     const store = createDirectoryStore(path.join(app.platform.settings.dataDir, 'fake'));
     const wrong: string[] = [];
+    for (const { number, forced, services } of ended)
+      for (const { id, cut } of services)
+        if (cut && !forced) wrong.push(`${id}: a step of deployment ${number} was cancelled without a message`);
     for (const service of this.services) {
       const expected = replay(service.id, ended, this.requests);
       const row = await app.db
@@ -258,10 +264,10 @@ class Place {
       }
       service.deleting = row.deleting;
       if (row.deleting) say('is being deleted, and nothing is under way');
-      if (!expected.unsure && row.wanted !== expected.wanted) say(`is wanted ${row.wanted}, not ${expected.wanted}`);
+      if (row.wanted !== expected.wanted) say(`is wanted ${row.wanted}, not ${expected.wanted}`);
       if ((row.number ?? null) !== (expected.release?.number ?? null))
         say(`has the release ${row.number}, not ${expected.release?.number ?? null}`);
-      if (row.dirty !== expected.dirty) say(`is ${row.dirty ? '' : 'not '}dirty`);
+      if (expected.dirty !== null && row.dirty !== expected.dirty) say(`is ${row.dirty ? '' : 'not '}dirty`);
       const status = ok(await this.#people[0]!.get(`/application/${service.id}/status`), 200);
       if (status.state !== (expected.state ?? 'READY')) say(`shows ${status.state}, not ${expected.state ?? 'READY'}`);
       const { release } = expected;
@@ -277,7 +283,7 @@ class Place {
       if (running && found.spec.resources.cpuMilli !== release!.cpu)
         say(`runs with ${found.spec.resources.cpuMilli} milli-CPU, not ${release!.cpu}`);
     }
-    return wrong.length > 0 ? [...wrong, ...this.story.slice(-40), JSON.stringify(ended.slice(-6))] : [];
+    return wrong.length > 0 ? [...wrong, ...this.story.slice(-40), JSON.stringify(ended.slice(-12))] : [];
   }
 }
 

@@ -1,6 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { expect } from 'vitest';
 import { newId } from '#kernel/ids.ts';
+import { sql } from '#platform/database/index.ts';
+import type { Platform } from '#platform/context.ts';
+import { createArgoCdLoop } from '#services/kinds/argocd-app/index.ts';
 
 /** App as a test defines it; the server derives the rest as Argo CD does. */
 export interface TestArgoCdApp {
@@ -195,4 +199,19 @@ export function useArgoCd(hooks: {
   hooks.beforeAll(() => server.start());
   hooks.afterAll(() => server.stop());
   return server;
+}
+
+/** Makes the loop of a process that reads Argo CDs. */
+export const loopOf = (platform: Platform) => createArgoCdLoop(platform, newId());
+
+/** Reads every Argo CD that is due, as a process does in the background, and waits until each was read. */
+export async function readArgoCds(platform: Platform, loop = loopOf(platform)): Promise<void> {
+  const open = async () =>
+    (
+      await sql<{ n: number }>`select count(*)::int as n from argo_cd
+        where claim_token is not null or next_at <= clock_timestamp()`.execute(platform.db)
+    ).rows[0]!.n;
+  await loop.look();
+  await expect.poll(open, { timeout: 30_000 }).toBe(0);
+  await loop.stop();
 }

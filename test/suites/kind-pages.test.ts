@@ -2,9 +2,8 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SERVICE_KINDS } from '#services/service/holder.ts';
-import { ArgoCdWatcher } from '#services/kinds/argocd-app/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
-import { useArgoCd } from '#test/harness/argo-cd.ts';
+import { readArgoCds, useArgoCd } from '#test/harness/argo-cd.ts';
 import { useEngine } from '#test/harness/engine.ts';
 import { ASKS_LOOPBACK, makeRegistry, useImages } from '#test/harness/images.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
@@ -77,7 +76,7 @@ describe.each(SERVICE_KINDS)('the page of %s', (kind) => {
       if (url.includes('/deploy?')) expect(answer.body.state).toBe('DEPLOYED');
       if (answer.status === 201) ids[`${request.path.split('/').at(-1)}Id`] = answer.body.id;
       // The program does this in the background.
-      await new ArgoCdWatcher(app.platform).look();
+      await readArgoCds(app.platform);
     }
     const { results } = ok(await admin.get(`/organization/${organizationId}/services`), 200);
     expect(results.map((service: { service_type: string }) => service.service_type)).toEqual([kind]);

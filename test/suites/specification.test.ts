@@ -5,9 +5,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { kubernetesNamespaceOf } from '#resources/environment/index.ts';
-import { ArgoCdWatcher } from '#services/kinds/argocd-app/index.ts';
 import { ok, useApp, type Actor, type Answer } from '#test/harness/app.ts';
-import { IN_CLUSTER, useArgoCd } from '#test/harness/argo-cd.ts';
+import { IN_CLUSTER, readArgoCds, useArgoCd } from '#test/harness/argo-cd.ts';
 import { EXAMPLE, useEngine } from '#test/harness/engine.ts';
 import { makeRegistry, useImages } from '#test/harness/images.ts';
 import { freePort, usePretendedManagers, VAULT } from '#test/harness/secret-managers.ts';
@@ -315,7 +314,7 @@ describe('§4.1 the endpoints of the reference', () => {
     const namespace = kubernetesNamespaceOf(env_id);
     const operation = { phase: 'Succeeded', startedAt: '2026-03-01T10:00:00Z', finishedAt: '2026-03-01T10:00:09Z' };
     argo.put({ name: 'guestbook', destination: { namespace }, revision: 'a'.repeat(40), operation });
-    await new ArgoCdWatcher(app.platform).look();
+    await readArgoCds(app.platform);
     const { results } = await get(`/environment/${env_id}/services`);
     const one = results.find((service: { name: string }) => service.name === 'guestbook');
     expect(await get(`/argocdApp/${one.id}`)).toMatchObject({

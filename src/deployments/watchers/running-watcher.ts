@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
+import { selectPlace } from '#deployments/queries.ts';
 import type { DeploymentPlace } from '#deployments/request.ts';
 import type { Handle, Observation, RuntimeProvider } from '#runtimes/runtime.ts';
 
@@ -195,18 +196,8 @@ export class RunningWatcher {
   /** Asks again for what ran in an environment, never for what was configured since. */
   async #ask(services: Missing[]): Promise<void> {
     await inTransaction(systemContext(this.#platform), async (context) => {
-      const place = await context.db
-        .selectFrom('environment')
-        .innerJoin('project', 'project.id', 'environment.project_id')
-        .select([
-          'environment.id',
-          'environment.organization_id',
-          'environment.name',
-          'environment.project_id',
-          'environment.cluster_id',
-          'project.name as project_name',
-        ])
-        .where('environment.id', '=', services[0]!.environment_id)
+      const { organization_id: organizationId, environment_id: environmentId } = services[0]!;
+      const place = await selectPlace(context.db, { organizationId }, environmentId)
         .forUpdate('environment')
         .executeTakeFirst();
       if (!place) return;
@@ -225,21 +216,12 @@ export class RunningWatcher {
         { serviceIds: ids },
         'services that should run are not there any more: they are started again',
       );
-      const at = {
-        organizationId: place.organization_id,
-        projectId: place.project_id,
-        projectName: place.project_name,
-        environmentId: place.id,
-        environmentName: place.name,
-        clusterId: place.cluster_id,
-        clusterLocked: false,
-      };
       const of = (trigger: Missing['trigger']) => due.filter((service) => service.trigger === trigger);
       const [stopped, absent] = [of('RESTART'), of('ROLLBACK')];
       const restart = () =>
         this.#again.restart(
           context,
-          at,
+          place,
           stopped.map(({ id }) => id),
         );
       const first = (all: Missing[]) => Math.min(...all.map(({ stage }) => stage));
@@ -248,7 +230,7 @@ export class RunningWatcher {
       if (restartsFirst) await restart();
       await this.#again.rollBack(
         context,
-        at,
+        place,
         absent.toSorted((a, b) => a.stage - b.stage).map(({ id }) => id),
       );
       if (stopped.length > 0 && !restartsFirst) await restart();

@@ -40,6 +40,30 @@ export const withDate = ({ lastFailure, ...figures }: WorkStatus): WorkStatus =>
   lastFailure: lastFailure && { ...lastFailure, at: new Date(lastFailure.at) },
 });
 
+const inSeconds = (seconds: number | RawBuilder<unknown>) => sql`clock_timestamp() + make_interval(secs => ${seconds})`;
+
+/**
+ * Makes the statement that renews leases on a table with the columns id, claim_token and lease_until, and returns the claims that are still held,
+ * those of locked rows without having renewed them. `reason` is an expression for the reason to end an item of the table `w`.
+ */
+export const renewalOf =
+  <Reason extends string = never>(name: keyof DB & string, reason: Condition = sql`null::text`) =>
+  async (db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<Reason>[]> => {
+    const table = sql.table(name);
+    // Ended items have no token.
+    const isHeld = sql`w.claim_token = any(${tokens}::uuid[])`;
+    const { rows } = await sql<Renewal<Reason>>`
+      with held as (
+        select w.id, w.claim_token as token, ${reason} as reason from ${table} w where ${isHeld}
+      ), free as (
+        select w.id from ${table} w where ${isHeld} for update skip locked
+      ), renewed as (
+        update ${table} w set lease_until = ${inSeconds(leaseSeconds)} from free where w.id = free.id returning w.id
+      )
+      select token, reason, id in (select id from renewed) as renewed from held`.execute(db);
+    return rows;
+  };
+
 /**
  * Makes the statements on the common columns of durable work for one table. Claims differ in what they ask of other tables: a kind writes its own,
  * with `isLeft` and `claiming`.
@@ -52,9 +76,6 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
   const state = sql.ref(options.state ?? 'status');
   const attempts = sql.ref(options.attempts ?? 'attempts');
   const only = options.only ?? sql`true`;
-  const reason = options.reason ?? sql`null::text`;
-  const inSeconds = (seconds: number | RawBuilder<unknown>) =>
-    sql`clock_timestamp() + make_interval(secs => ${seconds})`;
   const ofClaim = ({ organization_id, id, token }: RowClaim) =>
     sql`organization_id = ${organization_id} and id = ${id} and claim_token = ${token}`;
   const setting = (columns: object) =>
@@ -85,21 +106,7 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
         ended_at: sql`clock_timestamp()`,
       } as Columns<Table>),
 
-    /** Renews leases and returns the claims that are still held, those of locked rows without having renewed them. */
-    async renew(db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<Reason>[]> {
-      // Ended items have no token.
-      const isHeld = sql`w.claim_token = any(${tokens}::uuid[])`;
-      const { rows } = await sql<Renewal<Reason>>`
-        with held as (
-          select w.id, w.claim_token as token, ${reason} as reason from ${table} w where ${isHeld}
-        ), free as (
-          select w.id from ${table} w where ${isHeld} for update skip locked
-        ), renewed as (
-          update ${table} w set lease_until = ${inSeconds(leaseSeconds)} from free where w.id = free.id returning w.id
-        )
-        select token, reason, id in (select id from renewed) as renewed from held`.execute(db);
-      return rows;
-    },
+    renew: renewalOf<Reason>(options.table, options.reason),
 
     /**
      * Lets go of an item. Stopped in order, it can be claimed at once and the attempt does not count; after a failure it rests for a while that

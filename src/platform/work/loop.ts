@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { endsWithin } from '#kernel/deadline.ts';
 import type { Platform } from '#platform/context.ts';
 import { isDatabaseAway } from '#platform/database/index.ts';
 import type { Claim, WorkKind } from '#platform/work/kind.ts';
@@ -203,14 +204,4 @@ export class WorkLoop<C extends Claim, Reason extends string = never> {
 function isAway(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) if (isDatabaseAway(at)) return true;
   return false;
-}
-
-async function endsWithin(ms: number, work: Promise<void>): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<false>();
-  const timer = setTimeout(() => resolve(false), ms);
-  try {
-    return await Promise.race([work.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

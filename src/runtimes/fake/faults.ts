@@ -1,4 +1,5 @@
 import { appendFileSync } from 'node:fs';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readJson } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
@@ -119,6 +120,8 @@ export class FaultPlan {
   }
 }
 
-async function hang(signal: AbortSignal | undefined): Promise<never> {
-  for (;;) await wait(60_000, signal);
+/** Waits for the end of the signal; for ever without one, and without a timer that would keep the process from its end. */
+async function hang(signal: AbortSignal | undefined): Promise<void> {
+  if (!signal) return new Promise<never>(() => undefined);
+  if (!signal.aborted) await once(signal, 'abort');
 }

@@ -24,16 +24,28 @@ export interface Ended {
   number: number;
   action: DeploymentAction;
   forced: boolean;
-  services: { id: string; state: State; began: boolean }[];
+  services: EndedService[];
+}
+
+export interface EndedService {
+  id: string;
+  state: State;
+  /** True once a step of it began. */
+  began: boolean;
+  /** True once the step began that changes the workload. */
+  applied: boolean;
+  /** True if a step was cancelled without a message of its worker: a forced cancel cut it off. */
+  cut: boolean;
 }
 
 /** Expected state of a service once everything is quiet. */
 export interface Expected {
   gone: boolean;
   wanted: 'absent' | 'stopped' | 'running';
-  /** True if something may have begun without an end: then the running workload, and `wanted`, may be of it. */
+  /** True if something may have begun without an end: then the running workload may be of it. */
   unsure: boolean;
-  dirty: boolean;
+  /** Null if a forced cancel came at or after the end of its work: only the engine knows which. */
+  dirty: boolean | null;
   release: { number: number; cpu: number; edits: number; rollback: boolean } | null;
   /** State after its last request; null without any. */
   state: State | null;
@@ -53,7 +65,9 @@ export function replay(serviceId: string, deployments: Ended[], requests: Map<st
     else if (part.began) {
       // It was in progress when it was cancelled or failed. Only a forced cancel leaves it so, and the next deployment skips nothing.
       now.unsure = true;
-      if (deployment.forced) now.dirty = true;
+      if (part.applied && deployment.action === 'DEPLOY') now.wanted = 'running';
+      if (part.cut) now.dirty = true;
+      else if (deployment.forced) now.dirty ||= null;
     }
   }
   return now;
@@ -70,8 +84,8 @@ function succeed(now: Expected, serviceId: string, deployment: Ended, requests: 
       break;
     }
     case 'STOP':
-      // A stop of a service that was never deployed changes nothing.
-      if (now.wanted !== 'absent' || now.unsure) now.wanted = now.release ? 'stopped' : now.wanted;
+      // A stop of a service of which nothing was ever applied changes nothing.
+      if (now.wanted !== 'absent') now.wanted = 'stopped';
       break;
     case 'RESTART':
       now.wanted = 'running';

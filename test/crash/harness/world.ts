@@ -150,6 +150,8 @@ interface ServiceRow {
   image: string | null;
   release_number: number | null;
   release_action: string | null;
+  /** True if a removal began after the last release, and was cancelled or failed. */
+  removal_began: boolean;
   releases: number;
   release_deployments: number;
   last: { action: DeploymentAction; state: State; number: number } | null;
@@ -161,6 +163,8 @@ const listServices = async (world: World) =>
         d.number as release_number, d.action as release_action,
         (select count(*) from release x where x.service_id = s.id) as releases,
         (select count(distinct deployment_id) from release x where x.service_id = s.id) as release_deployments,
+        exists (select from deployment_service x join deployment_step t on t.deployment_id = x.deployment_id and t.service_id = x.service_id
+          where x.service_id = s.id and x.action in ('UNINSTALL', 'DELETE') and x.number > d.number and t.name = 'DEPLOYMENT') as removal_began,
         (select json_build_object('action', l.action, 'state', l.state, 'number', l.number) from deployment_service l where l.service_id = s.id order by l.number desc limit 1) as last
       from service s join environment e on e.id = s.environment_id
       left join release r on r.id = s.release_id left join deployment d on d.id = r.deployment_id
@@ -185,8 +189,9 @@ async function serviceFaults(world: World): Promise<string[]> {
     if (!settled || !stands) continue;
     const seen = await observe(world, service);
     const expected = { running: 'running', stopped: 'stopped', absent: 'absent' }[service.wanted];
-    // A service that was never applied, or has no instances, counts as stopped although nothing is there.
-    const fine = seen.state === expected || (expected === 'stopped' && !service.handle && seen.state === 'absent');
+    // A service that was never applied, has no instances, or whose removal was cancelled counts as stopped although nothing is there.
+    const nothingLeft = !service.handle || service.removal_began;
+    const fine = seen.state === expected || (expected === 'stopped' && nothingLeft && seen.state === 'absent');
     if (!fine) faults.push(`${name} is wanted ${service.wanted} and found ${seen.state} (${seen.message})`);
     if (seen.state === 'running' && service.release_number !== null) {
       const generation = generationOf(world.installation.epoch, service.release_number);

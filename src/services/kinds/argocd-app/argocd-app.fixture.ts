@@ -2,9 +2,8 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { kubernetesNamespaceOf } from '#resources/environment/index.ts';
-import { ArgoCdWatcher } from '#services/kinds/argocd-app/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
-import { IN_CLUSTER, useArgoCd, type TestArgoCdApp } from '#test/harness/argo-cd.ts';
+import { IN_CLUSTER, loopOf, readArgoCds, useArgoCd, type TestArgoCdApp } from '#test/harness/argo-cd.ts';
 
 export const within = (environment: { id: string }) => ({ namespace: kubernetesNamespaceOf(environment.id) });
 
@@ -24,12 +23,12 @@ export function useArgoCdApps() {
   });
 
   /** Reads every Argo CD now, whether it is due or not. */
-  async function sync(watcher = new ArgoCdWatcher(app.platform)): Promise<void> {
+  async function sync(loop = loopOf(app.platform)): Promise<void> {
     await app.db
       .updateTable('argo_cd')
       .set({ next_at: sql`now()` })
       .execute();
-    await watcher.look();
+    await readArgoCds(app.platform, loop);
   }
 
   /** Creates an organization whose cluster has the Argo CD and is the cluster that the Argo CD itself runs on. */

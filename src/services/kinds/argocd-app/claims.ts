@@ -1,33 +1,42 @@
 import { storable } from '#kernel/storable.ts';
 import { json } from '#platform/database/json.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
-import { withDate, type WorkReport, type WorkStatus } from '#platform/work/index.ts';
+import {
+  renewalOf,
+  withDate,
+  type ClaimRequest,
+  type RowClaim,
+  type WorkReport,
+  type WorkStatus,
+} from '#platform/work/index.ts';
+
+/** Seconds until an Argo CD is read again that could not be read. */
+const AFTER_FAILURE_SECONDS = 60;
 
 /** Claim on an Argo CD, which this process may read until the lease ends or the configuration changes. */
-export interface Claim {
-  id: string;
-  organization_id: string;
+export interface Claim extends RowClaim {
   cluster_id: string;
-  claim_token: string;
 }
 
-/** Claims an Argo CD that is due and has no unexpired claim. */
-export async function claimDue(db: Database, token: string, leaseSeconds: number): Promise<Claim | undefined> {
+/** Claims Argo CDs that are due and have no unexpired claim. */
+export async function claimDue(db: Database, { limit, leaseSeconds }: ClaimRequest): Promise<Claim[]> {
   const { rows } = await sql<Claim>`
-    update argo_cd set claim_token = ${token}, lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
-    where id = (
+    update argo_cd set claim_token = gen_random_uuid(), lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
+    where id in (
       select id from argo_cd where next_at <= clock_timestamp() and (lease_until is null or lease_until < clock_timestamp())
-      order by next_at limit 1 for update skip locked)
-    returning id, organization_id, cluster_id, claim_token`.execute(db);
-  return rows[0];
+      order by next_at limit ${limit} for update skip locked)
+    returning id, organization_id, cluster_id, claim_token as token`.execute(db);
+  return rows;
 }
+
+export const renew = renewalOf('argo_cd');
 
 const ofClaim = (db: Database, claim: Claim) =>
   db
     .updateTable('argo_cd')
     .where('organization_id', '=', claim.organization_id)
     .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.claim_token);
+    .where('claim_token', '=', claim.token);
 
 const inSeconds = (seconds: number) => sql<Date>`now() + make_interval(secs => ${seconds})`;
 const RELEASED = { claim_token: null, lease_until: null };
@@ -39,7 +48,7 @@ export async function holdClaim(db: Database, claim: Claim): Promise<boolean> {
     .select('id')
     .where('organization_id', '=', claim.organization_id)
     .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.claim_token)
+    .where('claim_token', '=', claim.token)
     .forUpdate()
     .executeTakeFirst();
   return held !== undefined;
@@ -62,7 +71,6 @@ export const noteFailure = (
   db: Database,
   claim: Claim,
   failure: { reason: 'authentication_failed' | 'unreachable' | 'insufficient_permissions'; message: string },
-  seconds: number,
 ) =>
   ofClaim(db, claim)
     .set({
@@ -71,14 +79,14 @@ export const noteFailure = (
       message: storable(failure.message),
       status: 'error',
       last_checked_at: sql`now()`,
-      next_at: inSeconds(seconds),
+      next_at: inSeconds(AFTER_FAILURE_SECONDS),
     })
     .execute();
 
-/** Releases the claim; the Argo CD is due again after some seconds. */
-export const giveBack = (db: Database, claim: Claim, seconds: number) =>
+/** Releases the claim. The Argo CD stays due if the attempt was stopped in order, else it is due after a while. */
+export const giveBack = (db: Database, claim: Claim, stoppedBy: 'order' | 'failure') =>
   ofClaim(db, claim)
-    .set({ ...RELEASED, next_at: inSeconds(seconds) })
+    .set(stoppedBy === 'order' ? RELEASED : { ...RELEASED, next_at: inSeconds(AFTER_FAILURE_SECONDS) })
     .execute();
 
 export interface Destination {

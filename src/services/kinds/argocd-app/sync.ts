@@ -1,5 +1,5 @@
-import { newId } from '#kernel/ids.ts';
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
+import { ClaimLost, requireHeld } from '#platform/work/index.ts';
 import {
   ArgoCdError,
   destinationsAmong,
@@ -10,38 +10,22 @@ import {
 import * as claims from '#services/kinds/argocd-app/claims.ts';
 import { landApps } from '#services/kinds/argocd-app/land.ts';
 
-/** Lease of a claim in seconds: time to read one Argo CD and to write its apps before another process claims it. */
-const LEASE_SECONDS = 120;
 /** Seconds until an Argo CD is read again. */
 const EVERY_SECONDS = 30;
-const AFTER_FAILURE_SECONDS = 60;
 
 /**
- * Claims an Argo CD that is due, reads it and updates the services that represent its apps (docs/contributing/rules.md 39). Returns false
- * when none was due. All of its state is in the database, so that any number of processes may call it at the same time. A process that
- * loses its claim meanwhile, because of another configuration or mapping, changes nothing.
+ * Reads a claimed Argo CD and updates the services that represent its apps (docs/contributing/rules.md 39). A process that loses its claim
+ * meanwhile, because of another configuration or mapping, changes nothing. Throws where another attempt has to follow.
  */
-export async function syncNext(platform: Platform, signal: AbortSignal): Promise<boolean> {
-  const claim = await claims.claimDue(platform.db, newId(), LEASE_SECONDS);
-  if (!claim) return false;
+export async function syncApps(platform: Platform, claim: claims.Claim, signal: AbortSignal): Promise<void> {
   try {
-    const read = await readAll(platform, claim, signal);
-    if (read) await landAll(platform, claim, read);
+    await landAll(platform, claim, await readAll(platform, claim, signal));
   } catch (error) {
     signal.throwIfAborted();
-    if (!(error instanceof ArgoCdError)) {
-      await claims.giveBack(platform.db, claim, AFTER_FAILURE_SECONDS);
-      throw error;
-    }
+    if (!(error instanceof ArgoCdError)) throw error;
     // Apps of an Argo CD that does not answer keep their state, and show UNAVAILABLE after a while.
-    await claims.noteFailure(
-      platform.db,
-      claim,
-      { reason: error.reason, message: error.message },
-      AFTER_FAILURE_SECONDS,
-    );
+    await claims.noteFailure(platform.db, claim, { reason: error.reason, message: error.message });
   }
-  return true;
 }
 
 interface Read {
@@ -49,16 +33,16 @@ interface Read {
   clusters: ArgoCdCluster[];
 }
 
-async function readAll(platform: Platform, claim: claims.Claim, signal: AbortSignal): Promise<Read | undefined> {
+async function readAll(platform: Platform, claim: claims.Claim, signal: AbortSignal): Promise<Read> {
   const api = await findArgoCd(platform, { organizationId: claim.organization_id }, { id: claim.id }, signal);
-  if (!api) return undefined;
+  if (!api) throw new ClaimLost();
   return { apps: await api.listApplications(), clusters: await api.listClusters() };
 }
 
 async function landAll(platform: Platform, claim: claims.Claim, { apps, clusters }: Read): Promise<void> {
   const scope = { organizationId: claim.organization_id };
   await inTransaction(systemContext(platform), async (context) => {
-    if (!(await claims.holdClaim(context.db, claim))) return;
+    requireHeld(await claims.holdClaim(context.db, claim));
     const destinationOf = destinationsAmong(clusters);
     const going = apps.flatMap((app) => {
       const destination = destinationOf(app);

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { sql } from '#platform/database/index.ts';
-import { ArgoCdWatcher } from '#services/kinds/argocd-app/index.ts';
 import { ok } from '#test/harness/app.ts';
-import { IN_CLUSTER } from '#test/harness/argo-cd.ts';
+import { IN_CLUSTER, loopOf, readArgoCds } from '#test/harness/argo-cd.ts';
 import { useArgoCdApps, within } from '#services/kinds/argocd-app/argocd-app.fixture.ts';
 
 const { app, argo, open, sync, connected, makeEnvironment, put, services, named, eventsOf } = useArgoCdApps();
@@ -100,8 +99,7 @@ describe('reading again', () => {
   test('by several processes at once makes each app, project and environment once', async () => {
     const { admin } = await connected();
     for (let index = 0; index < 20; index++) put({ name: `app-${index}` });
-    const watchers = Array.from({ length: 4 }, () => new ArgoCdWatcher(app.platform));
-    for (let round = 0; round < 3; round++) await Promise.all(watchers.map((watcher) => sync(watcher)));
+    for (let round = 0; round < 3; round++) await Promise.all(Array.from({ length: 4 }, () => sync()));
     const all = await services(admin);
     expect(all).toHaveLength(20);
     expect(new Set(all.map((service: { environment_id: string }) => service.environment_id)).size).toBe(1);
@@ -114,7 +112,9 @@ describe('reading again', () => {
     argo.requests.length = 0;
     const first = sync();
     await expect.poll(() => argo.requests.length).toBe(1);
-    await sync();
+    const other = loopOf(app.platform);
+    await other.look();
+    await other.stop();
     expect(argo.requests).toHaveLength(1);
     release();
     await first;
@@ -142,22 +142,37 @@ describe('reading again', () => {
     }
   });
 
-  test('ends when the process does, and another goes on at once when the lease is over', async () => {
+  test('ends when the process does, and another goes on at once', async () => {
     const { admin } = await connected();
     put({ name: 'a' });
     let release = () => {};
     argo.gate = new Promise((resolve) => (release = resolve));
-    const stopped = new ArgoCdWatcher(app.platform);
-    const reading = sync(stopped);
+    const stopped = loopOf(app.platform);
+    await stopped.look();
     await expect.poll(() => argo.requests.length).toBeGreaterThan(0);
     await stopped.stop();
-    await reading;
     release();
     argo.gate = open();
-    await app.db
-      .updateTable('argo_cd')
-      .set({ lease_until: sql`now()` })
-      .execute();
+    await readArgoCds(app.platform);
+    expect(await services(admin)).toHaveLength(1);
+  });
+
+  test('is tried again after a while when the apps cannot be landed, and nothing of them is there until then', async () => {
+    const { admin } = await connected();
+    put({ name: 'a' });
+    await sql`create function refuse() returns trigger language plpgsql as 'begin raise exception ''no room''; end'`.execute(
+      app.db,
+    );
+    await sql`create trigger refuse before insert on service for each row execute function refuse()`.execute(app.db);
+    await sync();
+    expect(await services(admin)).toEqual([]);
+    const [{ rest } = { rest: 0 }] = (
+      await sql<{ rest: number }>`select extract(epoch from next_at - now())::float8 as rest from argo_cd`.execute(
+        app.db,
+      )
+    ).rows;
+    expect(rest).toBeGreaterThan(30);
+    await sql`drop function refuse cascade`.execute(app.db);
     await sync();
     expect(await services(admin)).toHaveLength(1);
   });
