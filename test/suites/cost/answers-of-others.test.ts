@@ -112,7 +112,7 @@ async function serve(body: Buffer): Promise<string> {
 const http = createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] });
 const ANSWER_BYTES = LIMITS['json-shape'].bytes - 100;
 
-/** Returns the result of the work, or the message of its error, and the longest time for which it held up others. */
+/** Returns the result of the work or the message of its error, and the longest time that it blocked others. */
 async function measure(work: () => Promise<unknown>): Promise<{ blocked: number; end: unknown }> {
   let end: unknown;
   const blocked = await leastBlockedBy(async () => {
