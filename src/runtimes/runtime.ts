@@ -453,8 +453,11 @@ export interface Runtime {
   /** Returns the present state of the service. Cheap: watchers call it every few seconds. */
   observe(handle: Handle): Promise<Observation>;
 
-  /** Ends all instances; keeps storage, image and the data that `restart` or `apply` needs. Succeeds if already stopped. */
-  stop(handle: Handle, context: RuntimeContext): Promise<void>;
+  /**
+   * Ends all instances of the service; keeps storage, image and the data that `restart` or `apply` needs. Succeeds if already stopped. Without a
+   * handle it ends what an apply left behind whose handle nobody kept.
+   */
+  stop(identity: WorkloadIdentity, handle: Handle | null, context: RuntimeContext): Promise<void>;
 
   /**
    * Replaces the processes of the same release, without a failed request if the kind of workload allows it; returns when the new ones are

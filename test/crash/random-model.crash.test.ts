@@ -278,10 +278,11 @@ class Place {
       const running = found && !found.stopped;
       if (Boolean(running) !== (expected.wanted === 'running'))
         say(`${running ? 'runs' : 'does not run'} and is wanted ${expected.wanted}`);
-      if (running && found.spec.identity.generation !== generationOf(1, release!.number))
-        say(`runs generation ${found.spec.identity.generation % 2 ** 32}, not ${release!.number}`);
-      if (running && found.spec.resources.cpuMilli !== release!.cpu)
-        say(`runs with ${found.spec.resources.cpuMilli} milli-CPU, not ${release!.cpu}`);
+      if (!running) continue;
+      if (found.spec.identity.generation !== generationOf(1, release?.number ?? 0))
+        say(`runs generation ${found.spec.identity.generation % 2 ** 32}, not ${release?.number}`);
+      if (found.spec.resources.cpuMilli !== release?.cpu)
+        say(`runs with ${found.spec.resources.cpuMilli} milli-CPU, not ${release?.cpu}`);
     }
     return wrong.length > 0 ? [...wrong, ...this.story.slice(-40), JSON.stringify(ended.slice(-12))] : [];
   }

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import type { Handle } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample, useEngine } from '#test/harness/engine.ts';
 
@@ -51,6 +52,29 @@ test('a forced cancel ends at once; the next deployment begins when the work has
   ]);
   const left = await app.db.selectFrom('deployment').select('id').where('leftover_worker', 'is not', null).execute();
   expect(left).toEqual([]);
+});
+
+test('what a first deployment started before it was cut off by force is ended by a stop, although its handle was never kept', async () => {
+  const admin = await app.organization();
+  const { environment, application } = await makeExample(admin);
+  const url = `/application/${application.id}`;
+  const apply = engine.runtime.apply.bind(engine.runtime);
+  const cancelled = Promise.withResolvers<void>();
+  const { promise: handle, resolve } = Promise.withResolvers<Handle>();
+  const applied = vi.spyOn(engine.runtime, 'apply').mockImplementation(async (...given) => {
+    resolve(await apply(...given));
+    await cancelled.promise;
+    return handle;
+  });
+  onTestFinished(() => applied.mockRestore());
+  ok(await admin.post(`${url}/deploy`), 200);
+  const standing = await handle;
+  ok(await admin.post(`/environment/${environment.id}/cancelDeployment`, { force_cancel: true }), 200);
+  cancelled.resolve();
+  expect(await engine.runtime.observe(standing)).toMatchObject({ state: 'running' });
+  ok(await admin.post(`${url}/stop?wait=20`), 200);
+  expect(await stateOf(admin, application.id)).toBe('STOPPED');
+  expect(await engine.runtime.observe(standing)).toMatchObject({ state: 'stopped' });
 });
 
 test('webhooks hear once of every service that was cancelled: waiting, at work, and cut off by force', async () => {

@@ -332,7 +332,9 @@ async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<
     case 'RUN':
       return facts?.handle ?? null;
     case 'STOP':
-      if (facts?.handle) await runtime.stop(facts.handle, context);
+      // Also without a handle: a first deployment that was cut off by force may have left something that runs.
+      if (kindOf(work).workload && facts && facts.wanted !== 'absent')
+        await runtime.stop(identityOf(work), facts.handle, context);
       return facts?.handle ?? null;
     case 'RESTART':
       if (!kindOf(work).workload) return null;

@@ -3,6 +3,7 @@ import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
 import { MACHINE_RECORDS } from '#clusters/machine-records.ts';
 import { sql } from '#platform/database/index.ts';
 import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
+import type { Handle } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 
@@ -124,7 +125,8 @@ async function twoStages(admin: Actor) {
 /** Ends what runs of services without a request, as a reboot does. */
 async function reboot(...services: string[]): Promise<void> {
   const rows = await app.db.selectFrom('service').select('handle').where('id', 'in', services).execute();
-  for (const { handle } of rows) await engine.runtime.stop(handle as never, CONTEXT);
+  for (const handle of rows.map((row) => row.handle as Handle))
+    await engine.runtime.stop(handle.identity, handle, CONTEXT);
 }
 
 /** Services of the automatic requests of an environment, by request. */

@@ -87,7 +87,7 @@ export function describeDisk(contract: () => Contract, options: ContractOptions)
     const spec = c.spec();
     const handle = await c.apply(spec);
     const [name] = readyNames(await c.runtime.observe(handle));
-    await c.runtime.stop(handle, newContext());
+    await c.runtime.stop(handle.identity, handle, newContext());
     expect(await c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext())).toBeNull();
     expect((await c.runtime.observe(handle)).state).toBe('stopped');
     await c.runtime.remove(spec.identity, handle, newContext());

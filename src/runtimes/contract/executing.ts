@@ -121,7 +121,7 @@ export function describeExecuting(contract: () => Contract): void {
     const c = contract();
     if (!c.runtime.exec) return;
     const handle = await c.apply(c.spec());
-    await c.runtime.stop(handle, newContext());
+    await c.runtime.stop(handle.identity, handle, newContext());
     await expect(run(handle, { command: ['node', '-e', '0'] })).rejects.toMatchObject({ code: 'failed' });
   });
 }

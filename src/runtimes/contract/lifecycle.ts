@@ -10,12 +10,12 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     const c = contract();
     const spec = c.spec();
     const handle = await c.apply(spec);
-    await c.runtime.stop(handle, newContext());
+    await c.runtime.stop(handle.identity, handle, newContext());
     const observation = await c.runtime.observe(handle);
     expect(observation.state).toBe('stopped');
     expect(observation.instances.filter((instance) => instance.state !== 'stopped')).toEqual([]);
     expect([404, 502, 503]).toContain((await c.get(spec, '/')).status);
-    await c.runtime.stop(handle, newContext());
+    await c.runtime.stop(handle.identity, handle, newContext());
     expect((await c.runtime.observe(handle)).state).toBe('stopped');
     const next = nextSpec(spec);
     expect(await c.runtime.observe(await c.apply(next))).toMatchObject({ state: 'running', generation: 2 });
@@ -78,6 +78,20 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     expect((await c.get(spec, '/')).status).toBe(404);
   });
 
+  test('what an apply left running whose handle nobody kept is stopped by identity alone, and keeps its volumes', async () => {
+    const c = contract();
+    const spec = c.spec({ storage: [{ id: 'e5f6a7', mountPath: mountFolder(options).mount, sizeGib: 1 }] });
+    const handle = await c.apply(spec);
+    const next = nextSpec(spec);
+    await c.runtime.stop(next.identity, null, newContext());
+    const { instances } = await c.runtime.observe(handle);
+    expect(instances.filter((instance) => instance.state !== 'stopped')).toEqual([]);
+    expect([404, 502, 503]).toContain((await c.get(spec, '/')).status);
+    expect(await c.subject.leftovers(spec.identity)).not.toEqual([]);
+    await c.runtime.stop(newIdentity(c.setup.installation), null, newContext());
+    expect(await c.runtime.observe(await c.apply(next))).toMatchObject({ state: 'running', generation: 2 });
+  });
+
   test('what is there is listed by its identity, whoever asks, and what is gone is not', async () => {
     const c = contract();
     const [running, stopped, removed] = [c.spec(), c.spec(), c.spec()];
@@ -92,7 +106,7 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     await c.apply(running);
     const next = nextSpec(running);
     await c.apply(next);
-    await c.runtime.stop(await c.apply(stopped), newContext());
+    await c.runtime.stop(stopped.identity, await c.apply(stopped), newContext());
     await c.runtime.remove(removed.identity, await c.apply(removed), newContext());
     const found = await listed();
     expect(found.get(running.identity.serviceId)).toEqual({
@@ -126,7 +140,7 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
       expect(await other.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
       expect(stored(await other.apply(spec, newContext()))).toEqual(handle);
       expect(await c.ask(spec, '/')).toEqual(before);
-      await other.stop(handle, newContext());
+      await other.stop(handle.identity, handle, newContext());
       expect((await c.runtime.observe(handle)).state).toBe('stopped');
       await other.remove(spec.identity, handle, newContext());
       expect((await c.runtime.observe(handle)).state).toBe('absent');

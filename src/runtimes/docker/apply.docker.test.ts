@@ -136,7 +136,7 @@ describe('a release that does not get ready', () => {
   test('a service that was stopped stays stopped', async () => {
     const spec = bench.spec({ storage: storage() });
     const handle = await bench.apply(spec);
-    await bench.runtime.stop(handle, newContext());
+    await bench.runtime.stop(handle.identity, handle, newContext());
     await expect(
       bench.apply(nextSpec(spec, { environment: { FAIL: 'yes' }, readyTimeoutSeconds: 2 })),
     ).rejects.toMatchObject({ code: 'not_ready' });
@@ -245,7 +245,7 @@ describe('what is not ours', () => {
     const image = `quarterdeck/${spec.identity.serviceId}:foreign`;
     await bench.engine.getImage(NODE_IMAGE).tag({ repo: `quarterdeck/${spec.identity.serviceId}`, tag: 'foreign' });
     try {
-      await bench.runtime.stop(await bench.apply(nextSpec(await applied(spec))), newContext());
+      await bench.runtime.stop(spec.identity, await bench.apply(nextSpec(await applied(spec))), newContext());
       await bench.runtime.remove(spec.identity, null, newContext());
       await bench.runtime.removeImages!(spec.identity, 'all');
       await bench.runtime.removeEnvironment!(spec.identity);

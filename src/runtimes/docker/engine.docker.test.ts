@@ -168,7 +168,7 @@ describe.skipIf(testEngine.directory === null)('an engine that is restarted', ()
     const handle = await bench.apply(spec);
     await bench.apply(other);
     const stoppedHandle = await bench.apply(stopped);
-    await bench.runtime.stop(stoppedHandle, newContext());
+    await bench.runtime.stop(stoppedHandle.identity, stoppedHandle, newContext());
     const before = bench.router.upstreams(hostOf(spec.identity));
     await restartEngine(testEngine);
     await until(

@@ -99,7 +99,8 @@ function runtimeOf(node: DockerNode): Runtime {
     refusals,
     apply: (spec, context) => alone(spec.identity, () => applySpec(node, spec, context), context.signal),
     observe: (handle) => answer(observeService(node, handle)),
-    stop: (handle, context) => alone(handle.identity, () => stopService(node, handle, context), context.signal),
+    stop: (identity, handle, context) =>
+      alone(identity, () => stopService(node, identity, handle, context), context.signal),
     restart: (handle, asked, context) =>
       alone(handle.identity, () => restartRelease(node, handle, asked, context), context.signal),
     remove: (identity, handle, context) =>

@@ -16,20 +16,28 @@ import { findContainers, findVolumes } from './search.ts';
 /** Grace period in seconds of a removed instance whose handle isn't known. */
 const DEFAULT_GRACE_SECONDS = 10;
 
+const graceOf = (handle: Handle | null): number =>
+  handle ? releaseFrom(handle).gracePeriodSeconds : DEFAULT_GRACE_SECONDS;
+
 /** Stops all instances and keeps their containers, from which `restart` makes new ones (`Runtime.stop`). */
-export async function stopService(node: DockerNode, handle: Handle, context: RuntimeContext): Promise<void> {
+export async function stopService(
+  node: DockerNode,
+  identity: WorkloadIdentity,
+  handle: Handle | null,
+  context: RuntimeContext,
+): Promise<void> {
   context.signal.throwIfAborted();
-  const release = releaseFrom(handle);
-  const instances = await listInstances(node, handle.identity);
+  const graceSeconds = graceOf(handle);
+  const instances = await listInstances(node, identity);
   const running = instances.filter(isUp);
-  await node.router.remove(handle.identity.serviceId);
-  await node.router.drained(upstreamsOf(running), release.gracePeriodSeconds * 1000);
+  await node.router.remove(identity.serviceId);
+  await node.router.drained(upstreamsOf(running), graceSeconds * 1000);
   requireHeld(context);
   for (const instance of running) context.log(`Stopping ${instance.name}.`);
-  await stopAll(node, running, release.gracePeriodSeconds);
+  await stopAll(node, running, graceSeconds);
   requireHeld(context);
   // A restart needs neither leftover candidates of a crash nor former releases.
-  const others = instances.filter((instance) => instance.generation !== handle.identity.generation);
+  const others = instances.filter((instance) => instance.generation !== handle?.identity.generation);
   await Promise.all(others.map((instance) => removeInstance(node, instance.id)));
   await leaveNetwork(
     node,
@@ -75,7 +83,7 @@ export async function removeService(
   const instances = await listInstances(node, identity);
   requireHeld(context);
   for (const instance of instances) context.log(`Removing ${instance.name}.`);
-  await stopAll(node, instances.filter(isUp), handle ? releaseFrom(handle).gracePeriodSeconds : DEFAULT_GRACE_SECONDS);
+  await stopAll(node, instances.filter(isUp), graceOf(handle));
   requireHeld(context);
   const mine = { [LABEL.service]: identity.serviceId };
   const containers = await findContainers(node, mine);

@@ -152,12 +152,12 @@ export class FakeRuntimeObject implements FakeRuntime {
     };
   }
 
-  async stop(handle: Handle, context: RuntimeContext): Promise<void> {
-    await this.#enter('stop', handle.identity, context.signal);
-    const service = this.#store.read(handle.identity.serviceId);
+  async stop(identity: WorkloadIdentity, _handle: Handle | null, context: RuntimeContext): Promise<void> {
+    await this.#enter('stop', identity, context.signal);
+    const service = this.#store.read(identity.serviceId);
     if (!service || service.stopped) return context.log('It is stopped already.');
-    this.#refuseOlder(handle.identity, service);
-    await this.#options.router?.remove(handle.identity.serviceId);
+    this.#refuseOlder(identity, service);
+    await this.#options.router?.remove(identity.serviceId);
     const lastExit = { code: 0, signal: null, reason: 'stopped', at: now() };
     const instances = service.instances.map((instance) => ({ ...instance, lastExit, port: null }));
     this.#store.write({ ...service, stopped: true, instances });

@@ -56,7 +56,7 @@ describe('the fake runtime', () => {
     const error = new RuntimeError('unreachable', 'The cluster does not answer.');
     const runtime = createFakeRuntime({ failAt: { stop: { call: 1, error } } });
     const handle = await runtime.apply(spec, newContext());
-    await expect(runtime.stop(handle, newContext())).rejects.toBe(error);
+    await expect(runtime.stop(handle.identity, handle, newContext())).rejects.toBe(error);
   });
 
   test('hangs until it is aborted', async () => {

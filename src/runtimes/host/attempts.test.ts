@@ -59,7 +59,9 @@ test.each(['stop', 'remove'] as const)(
     router.set = async (...given) => set.apply(router, given).finally(() => (holds = false));
     router.remove = async (...given) => remove.apply(router, given).finally(() => (holds = false));
     const asked =
-      verb === 'stop' ? host.runtime.stop(handle, context) : host.runtime.remove(spec.identity, handle, context);
+      verb === 'stop'
+        ? host.runtime.stop(handle.identity, handle, context)
+        : host.runtime.remove(spec.identity, handle, context);
     await expect(asked).rejects.toMatchObject({ code: 'aborted' });
     expect(await host.runtime.observe(handle)).toMatchObject({ state: 'running', instances: [{ state: 'ready' }] });
     await host.close();

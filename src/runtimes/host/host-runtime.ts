@@ -135,8 +135,7 @@ export class HostRuntime implements Runtime {
     return observeService(this.#parts, this.#instances, this.#readiness, handle.identity.serviceId);
   }
 
-  stop(handle: Handle, context: RuntimeContext): Promise<void> {
-    const { serviceId } = handle.identity;
+  stop({ serviceId }: WorkloadIdentity, _handle: Handle | null, context: RuntimeContext): Promise<void> {
     return this.#lock.run(serviceId, async () => {
       requireGoing(context);
       const { releases, router, layout } = this.#parts;

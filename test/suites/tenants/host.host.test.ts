@@ -165,7 +165,10 @@ describe.skipIf(!namespaces)('of two organizations on one machine', () => {
       code: 'refused',
       message: `A volume ${storage[0]!.id} is there that does not belong to this service.`,
     });
-    await host.runtime.stop(first().handle, { signal: new AbortController().signal, log: () => undefined });
+    await host.runtime.stop(first().spec.identity, first().handle, {
+      signal: new AbortController().signal,
+      log: () => undefined,
+    });
     await host.apply(first().spec);
     await expect.poll(() => run(first(), 'cat', '/data/kept')).toBe(SECRET);
   });

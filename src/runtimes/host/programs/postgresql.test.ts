@@ -92,7 +92,7 @@ describe.each([
       await ask('create table kept (n integer); insert into kept values (1)');
       handle = await host.runtime.restart(handle, 2, newContext());
       expect(await ask('select n from kept')).toEqual([{ n: 1 }]);
-      await host.runtime.stop(handle, newContext());
+      await host.runtime.stop(handle.identity, handle, newContext());
       await expect(ask('select 1')).rejects.toThrow();
       spec = { ...spec, identity: { ...spec.identity, generation: spec.identity.generation + 1 } };
       handle = await host.apply(spec);
