@@ -27,7 +27,7 @@ export interface Ended {
   services: EndedService[];
 }
 
-export interface EndedService {
+interface EndedService {
   id: string;
   state: State;
   /** True once a step of it began. */
