@@ -3,9 +3,9 @@ import type { Context } from '#platform/context.ts';
 import type { Static } from '#platform/http/schema.ts';
 import type { ClusterNeeds, NodeMetrics } from '#resources/cluster/needs.ts';
 import type { MetricsQuery } from '#resources/cluster/schema/observation.ts';
-import { matches, parseSelector } from '#resources/cluster/selector.ts';
+import { matches, parseSelector } from '#resources/cluster/observation/selector.ts';
 import type { ClusterTarget } from '#resources/cluster/target.ts';
-import { parseTime } from '#resources/cluster/time.ts';
+import { parseTime } from '#resources/cluster/observation/time.ts';
 
 const HELP =
   'a metric by its name with labels at most is understood here, such as node_memory_MemTotal_bytes{instance="…"}; expressions need a Prometheus';
