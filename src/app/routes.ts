@@ -55,6 +55,7 @@ export function allRoutes(
     resolver: createResolver(),
     repositories: noRepositories,
     images: noImages,
+    machineId: null,
     runtimeOf: noRuntime,
     terraformPrograms: async () => [],
     findRegistry: registryAccess,

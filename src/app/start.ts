@@ -1,8 +1,9 @@
-import { ApiAnnouncement, requireHere } from '#platform/machines/directory.ts';
+import { ApiAnnouncement } from '#platform/machines/directory.ts';
+import { requireMachine } from '#platform/machines/elsewhere.ts';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { startBackground } from '#app/background.ts';
-import { firstSteps, openBase, tokenFile, type Base, type FirstSteps } from '#app/install.ts';
+import { firstSteps, openBase, type Base, type FirstSteps } from '#app/install.ts';
 import { createMetrics } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { BackgroundSwitch } from '#platform/installation/background-switch.ts';
@@ -87,8 +88,9 @@ export async function start(
         repositories: createRepositoryReader(sources),
         images: createImages(base.platform),
         resolver: createResolver(settings.dnsServers),
-        runtimeOf: async (cluster: { id: string; runtime: string }) => {
-          await requireHere(base.database.db, base.nodeId, cluster.id);
+        machineId: base.nodeId,
+        runtimeOf: async (cluster: { runtime: string; nodeId: string | null }) => {
+          requireMachine(base.nodeId, cluster.nodeId);
           return runtimes.get(cluster.runtime);
         },
         terraformPrograms: machinePrograms(settings),
@@ -109,7 +111,7 @@ export async function start(
       if (settings.machineUrl) {
         const announcement = new ApiAnnouncement(base.database.db, base.nodeId, settings.machineUrl, log);
         onStop('announcement of the API', () => announcement.stop());
-        announcement.start();
+        await announcement.start();
       }
       settings.port = Number(new URL(url).port);
     }
@@ -143,5 +145,3 @@ async function listen(server: import('node:http').Server, settings: Settings): P
 }
 
 const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);
-
-export { tokenFile };

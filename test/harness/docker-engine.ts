@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { access, mkdir, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,6 +26,8 @@ interface EngineFile {
   bridge: string;
   /** Rule that lets containers reach each other after another engine left forwarding forbidden. */
   rule: string[] | null;
+  /** Process of the test run that ends the engine. */
+  owner: number;
 }
 
 /**
@@ -45,13 +47,16 @@ const HOW_TO =
   'These tests need a Docker Engine. Set DOCKER_HOST to one (unix://…), or run them as root where `dockerd` is installed: ' +
   '`apt-get install --no-install-recommends docker.io docker-registry busybox-static iproute2`.';
 
+/** Beginning of the names of the engines' folders. It is short, because paths of sockets are limited to 108 characters. */
+const PREFIX = 'qdd-';
+
 /**
  * Starts `dockerd` with folders, socket and bridge of its own. It leaves the machine's packet filter alone, so that it
  * collides neither with another engine nor with other tests; published ports go through the engine's own proxy then.
  */
 async function startEngine(program: string): Promise<TestEngine> {
-  // The name is short, because paths of sockets are limited to 108 characters.
-  const directory = await mkdtemp(join(tmpdir(), 'qdd-'));
+  await endOrphans();
+  const directory = await mkdtemp(join(tmpdir(), PREFIX));
   const bridge = `qdt${process.pid.toString(36)}`;
   const socketPath = join(directory, 'sock');
   await mkdir(join(directory, 'exec'));
@@ -65,10 +70,22 @@ async function startEngine(program: string): Promise<TestEngine> {
     ['--bridge', bridge],
     ['--iptables=false', '--ip-forward=false', '--ip-masq=false'],
   ].flat();
-  await writeFile(join(directory, 'engine.json'), JSON.stringify({ program, args, bridge, rule } satisfies EngineFile));
+  const file: EngineFile = { program, args, bridge, rule, owner: process.pid };
+  await writeFile(join(directory, 'engine.json'), JSON.stringify(file));
   const engine = { socketPath, directory };
   await launch(engine, directory);
   return engine;
+}
+
+/** Ends the engines of test runs that were killed: their containers answer on ports of this machine that other tests use. */
+async function endOrphans(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    const directory = join(tmpdir(), name);
+    if (!name.startsWith(PREFIX) || !(await isThere(join(directory, 'engine.json')))) continue;
+    const { owner } = await readEngineFile(directory);
+    if (await isThere(`/proc/${owner}`)) continue;
+    await stopEngine({ socketPath: join(directory, 'sock'), directory });
+  }
 }
 
 async function findDockerd(env: NodeJS.ProcessEnv): Promise<string | null> {
@@ -143,6 +160,14 @@ export async function restartEngine(engine: TestEngine): Promise<void> {
   await launch(engine, engine.directory);
 }
 
+/** Returns whether the engine of the folder runs; the number of its process may be another program's by now. */
+async function isRunning(directory: string): Promise<boolean> {
+  const pid = await readFile(join(directory, 'pid'), 'utf8').catch(() => null);
+  if (pid === null) return false;
+  const line = await readFile(`/proc/${pid.trim()}/cmdline`, 'utf8').catch(() => '');
+  return line.includes(directory);
+}
+
 async function endDaemon(directory: string): Promise<void> {
   const pid = Number(await readFile(join(directory, 'pid'), 'utf8'));
   process.kill(pid, 'SIGTERM');
@@ -155,15 +180,17 @@ async function endDaemon(directory: string): Promise<void> {
 /** Removes everything in an engine that the tests started, then the engine itself. An engine that was there before stays as it is. */
 export async function stopEngine(engine: TestEngine): Promise<void> {
   if (engine.directory === null) return;
-  const docker = new Docker({ socketPath: engine.socketPath });
-  for (const container of await docker.listContainers({ all: true }))
-    await docker.getContainer(container.Id).remove({ force: true, v: true });
-  await docker.pruneNetworks();
-  await endDaemon(engine.directory);
+  if (await isRunning(engine.directory)) {
+    const docker = new Docker({ socketPath: engine.socketPath });
+    for (const container of await docker.listContainers({ all: true }))
+      await docker.getContainer(container.Id).remove({ force: true, v: true });
+    await docker.pruneNetworks();
+    await endDaemon(engine.directory);
+  }
   await unmountBelow(engine.directory);
   const { bridge, rule } = await readEngineFile(engine.directory);
   if (rule) await run('iptables', ['-D', ...rule]);
-  await run('ip', ['link', 'delete', bridge]);
+  if (await isThere(`/sys/class/net/${bridge}`)) await run('ip', ['link', 'delete', bridge]);
   await rm(engine.directory, { recursive: true, force: true });
 }
 

@@ -20,6 +20,8 @@ export interface Issuer {
   asked(path: string): number;
   /** Answers every request with this status until it is set back to 200. */
   status: number;
+  /** Path whose document has 300 KiB more. */
+  long: string | undefined;
   close(): Promise<void>;
 }
 
@@ -42,7 +44,8 @@ export async function startIssuer(algorithms = ['RS256', 'ES256', 'EdDSA']): Pro
       '/keys': { keys: [...keys.values()].map(({ jwk }) => jwk) },
     };
     response.writeHead(path in documents ? issuer.status : 404, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(documents[path] ?? {}));
+    const more = path === issuer.long ? { more: 'x'.repeat(300 * 1024) } : {};
+    response.end(JSON.stringify({ ...(documents[path] as object), ...more }));
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

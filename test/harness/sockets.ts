@@ -36,14 +36,22 @@ export const search = (query: Record<string, unknown>): string =>
     ),
   ).toString();
 
-/** Opens a socket. Rejects with a `Refusal` if the server answers anything but a handshake. */
-export async function connect(
+/** Opens a socket of an application. Rejects with a `Refusal` if the server answers anything but a handshake. */
+export const connect = async (
   app: Pick<TestApp, 'server'>,
+  path: string,
+  query: Record<string, unknown>,
+  parts?: ClientParts,
+): Promise<Client> => connectTo(await listen(app), path, query, parts);
+
+/** Opens a socket of the server with that URL. Rejects like `connect`. */
+export async function connectTo(
+  url: string,
   path: string,
   query: Record<string, unknown>,
   { token, protocols = [], options = {} }: ClientParts = {},
 ): Promise<Client> {
-  const socket = new WebSocket(`${await listen(app)}${path}?${search(query)}`, protocols, {
+  const socket = new WebSocket(`${url}${path}?${search(query)}`, protocols, {
     ...options,
     headers: { ...(token === undefined ? {} : { authorization: `Token ${token}` }), ...options.headers },
   });

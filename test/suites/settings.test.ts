@@ -45,6 +45,14 @@ test('all wrong settings are told together, each with what would be right', () =
   ]);
 });
 
+test('the URL of a machine has no path, which no request would take along', () => {
+  for (const url of ['https://10.0.0.5/api', 'https://10.0.0.5:8080/?a=b', 'https://me:hunter22@10.0.0.5'])
+    expect(problemsOf({ QUARTERDECK_MACHINE_URL: url })).toEqual([
+      expect.stringMatching(/: must be a scheme, a host and a port alone, such as https:\/\/10\.0\.0\.5(:8080)?\.$/),
+    ]);
+  expect(readSettings({ QUARTERDECK_MACHINE_URL: 'https://10.0.0.5:443/' }).machineUrl).toBe('https://10.0.0.5');
+});
+
 test('a setting that was renamed is told by its new name', () => {
   expect(problemsOf({ QUARTERDECK_DATABASE_PORTS: '30000-30010' })).toEqual([
     'QUARTERDECK_DATABASE_PORTS is called QUARTERDECK_PUBLISHED_PORTS now.',

@@ -76,8 +76,27 @@ export interface YamlOptions {
   merge?: boolean;
 }
 
-/** Parts of a text of JSON that its reader needs: a scalar, the items of a list, or fields of an object. */
-export type Shape = true | [Shape] | { [field: string]: Shape };
+/**
+ * Parts of a text of JSON that its reader needs: a scalar with at most 4,000 characters (`true`), a text of any length, any value as JSON,
+ * the items of a list, at most so many, or fields of an object.
+ */
+export type Shape = true | 'text' | 'json' | [item: Shape, most?: number] | { [field: string]: Shape };
+
+export interface ShapeOptions {
+  shape: Shape;
+  /** True if a key of the shape that is repeated or in another case is refused. */
+  refusesAmbiguousKeys?: boolean;
+}
+
+/** Value that the output file of an execution names. */
+export interface JobOutput {
+  key: string;
+  value: string;
+  isSecret: boolean;
+  description: string | null;
+  /** Absolute path; makes it a file. */
+  mountPath: string | null;
+}
 
 export interface StateOptions {
   /** Values that no resource and no plan may show. */
@@ -123,7 +142,8 @@ export interface Formats {
   'terraform-content': { options: StateOptions; result: StateReading | null };
   'terraform-answer': { options: StateOptions; result: TerraformAnswer };
   /** Named parts of a text of JSON. */
-  'json-shape': { options: { shape: Shape }; result: unknown };
+  'json-shape': { options: ShapeOptions; result: unknown };
+  'job-outputs': { options: null; result: JobOutput[] };
   /** Items of a list of an Argo CD, as parts of JSON. */
   'argo-cd': { options: { list: ArgoCdList }; result: string[] };
   /** Versions of charts by name, each list as the text of a JSON array: a whole index may have a hundred thousand. */
@@ -157,6 +177,7 @@ export const LIMITS: Record<Format, FileLimits> = {
   'terraform-content': { bytes: 64 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
   'terraform-answer': { bytes: 2 * 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   'json-shape': { bytes: 4 * 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'job-outputs': { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   'argo-cd': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
   'chart-index': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
 };
@@ -172,4 +193,5 @@ export interface Question {
 }
 
 /** `problem` is what is wrong with the file. `broken` says that the parser may be in no state to go on. */
-export type Reply = { json: string } | { result: unknown } | { problem: string; broken?: boolean };
+export type Reply =
+  { json: string } | { result: unknown } | { problem: string; kind: 'fault' | 'limit'; broken?: boolean };

@@ -1,5 +1,7 @@
 import sjson from 'secure-json-parse';
-import type { Shape } from '#kernel/parsing/formats.ts';
+import { refuseAmbiguousKeys } from '#kernel/parsing/ambiguous-keys.ts';
+import type { Shape, ShapeOptions } from '#kernel/parsing/formats.ts';
+import { TooMuch } from '#kernel/parsing/problem.ts';
 
 /** Reads JSON without the keys that would change what its objects are. */
 export function parseJson(text: string): unknown {
@@ -18,22 +20,27 @@ const MAX_TEXT = 4_000;
 
 /**
  * Reads JSON and keeps what a shape names. A value of another kind than the shape's is left out, in a list it is null. Empty text is null.
- * Throws Error for more values than are kept.
+ * Throws TooMuch for more values than are kept.
  */
-export function parseShape(text: string, { shape }: { shape: Shape }): unknown {
+export function parseShape(text: string, { shape, refusesAmbiguousKeys = false }: ShapeOptions): unknown {
+  if (text === '') return null;
+  const given = parseJson(text);
+  if (refusesAmbiguousKeys) refuseAmbiguousKeys(text, shape);
   let count = 0;
   const keep = (value: unknown, wanted: Shape): unknown => {
-    if (++count > MAX_VALUES) throw new Error(`it has more than ${MAX_VALUES} values`);
+    if (++count > MAX_VALUES) throw new TooMuch(`it has more than ${MAX_VALUES} values`);
     if (wanted === true) return isScalar(value) ? value : undefined;
+    if (wanted === 'text') return typeof value === 'string' ? value : undefined;
+    if (wanted === 'json') return JSON.stringify(value);
     if (Array.isArray(wanted))
-      return Array.isArray(value) ? value.map((item) => keep(item, wanted[0]) ?? null) : undefined;
+      return Array.isArray(value) ? value.slice(0, wanted[1]).map((item) => keep(item, wanted[0]) ?? null) : undefined;
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
     const fields = Object.entries(wanted).filter(([name]) => Object.hasOwn(value, name));
     return Object.fromEntries(
       fields.map(([name, inner]) => [name, keep((value as Record<string, unknown>)[name], inner)]),
     );
   };
-  return text === '' ? null : (keep(parseJson(text), shape) ?? null);
+  return keep(given, shape) ?? null;
 }
 
 const isScalar = (value: unknown): boolean =>

@@ -31,8 +31,10 @@ test('a file that cannot be read is refused with its name and what is wrong, or 
   }
 });
 
+const keep = (text: string, shape: Shape, refusesAmbiguousKeys?: boolean) =>
+  readFileOf(newId(), 'json-shape', { name: 'the-file', text }, { shape, refusesAmbiguousKeys });
+
 test('of a text of JSON only what a shape names is kept, of its kinds and up to 20,000 values', async () => {
-  const keep = (text: string, shape: Shape) => readFileOf(newId(), 'json-shape', { name: 'the-file', text }, { shape });
   const items = [{ id: 1, more: 2, links: [{ href: 'a', x: 1 }, 7], events: ['push', { a: 1 }] }, 'text'];
   expect(
     await keep(JSON.stringify({ items, next: null }), {
@@ -42,7 +44,41 @@ test('of a text of JSON only what a shape names is kept, of its kinds and up to 
   ).toEqual({ items: [{ id: 1, links: [{ href: 'a' }, null], events: ['push', null] }, null] });
   expect(await keep('', [true])).toBeNull();
   expect(await keep('{"other":1}', JSON.parse('{"constructor":true,"toString":true}'))).toEqual({});
-  await expect(keep(`[${'1,'.repeat(20_000)}1]`, [true])).rejects.toThrow('it has more than 20000 values');
+  const many = `[${'1,'.repeat(20_000)}1]`;
+  await expect(keep(many, [true])).rejects.toMatchObject({ problem: 'it has more than 20000 values', kind: 'limit' });
+  expect(await keep(many, [true, 3])).toEqual([1, 1, 1]);
+});
+
+test.each([10, 20_000])(
+  'a text of any length and a whole value are kept where a shape says so (%i characters)',
+  async (length) => {
+    const text = 'é'.repeat(length);
+    const value = { a: [1, 1.5, null, { b: text }] };
+    expect(await keep(JSON.stringify({ text, value, no: 1 }), { text: 'text', value: 'json', no: 'text' })).toEqual({
+      text,
+      value: JSON.stringify(value),
+    });
+  },
+);
+
+test.each([
+  ['{"config":{"a":["x"]},"config":{}}', 'its key "config" is repeated'],
+  ['{"config":{"a":["x"]},"\\u0063onfig":{}}', 'its key "config" is repeated'],
+  ['{"config":{"a":[],"A":["x"]}}', 'its key "A" must be written "a"'],
+  ['{"list":[{},{"ſ":1}]}', 'its key "ſ" must be written "s"'],
+  ['{"other":[{"a":1,"a":2},"config"],"config":{"config":1,"Config":":","a":["x"]},"list":[]}', null],
+])('keys that programs read in several ways are refused if that is asked for: %s', async (text, problem) => {
+  const shape: Shape = { config: { a: ['text'] }, list: [{ s: true }] };
+  const read = keep(text, shape, true);
+  if (problem === null) expect(await read).toMatchObject({ config: { a: ['x'] } });
+  else await expect(read).rejects.toThrow(`the-file: ${problem}`);
+  expect(await keep(text, shape)).toBeTypeOf('object');
+});
+
+test('texts of megabytes are searched for ambiguous keys as well', async () => {
+  const text = JSON.stringify({ long: '\\"'.repeat(1_000_000), s: 1 });
+  expect(await keep(text, { s: true }, true)).toEqual({ s: 1 });
+  await expect(keep(text.replace(/}$/, ',"s":2}'), { s: true }, true)).rejects.toThrow('is repeated');
 });
 
 test('parts hold every item of a list in order, and large ones alone', async () => {

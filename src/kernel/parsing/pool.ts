@@ -143,7 +143,7 @@ class ParserThread {
     this.#timer = setTimeout(() => this.#end(), IDLE_MS).unref();
     // The process may end while the thread has nothing to do.
     this.#worker.unref();
-    if ('problem' in reply) reject(new Refusal('fault', reply.problem));
+    if ('problem' in reply) reject(new Refusal(reply.kind, reply.problem));
     else resolve('json' in reply ? (JSON.parse(reply.json) as unknown) : reply.result);
   }
 

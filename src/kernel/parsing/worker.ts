@@ -1,5 +1,6 @@
 import { parentPort } from 'node:worker_threads';
 import { Texts } from '#kernel/parsing/parts.ts';
+import { decodeText, problemOf } from '#kernel/parsing/problem.ts';
 import { MAX_RESULT_BYTES, type Format, type Question, type Reply } from '#kernel/parsing/formats.ts';
 
 /** Reads one file of a format. Throws Error with what is wrong with the file. */
@@ -18,6 +19,7 @@ const PARSERS: Record<Format, () => Promise<Parser>> = {
   'terraform-content': async () => (await import('#kernel/parsing/terraform-answer.ts')).readStateTexts,
   'terraform-answer': async () => (await import('#kernel/parsing/terraform-answer.ts')).readTerraformAnswer,
   'json-shape': async () => (await import('#kernel/parsing/json.ts')).parseShape,
+  'job-outputs': async () => (await import('#kernel/parsing/job-outputs.ts')).parseOutputs,
   'argo-cd': async () => (await import('#kernel/parsing/argo-cd.ts')).readArgoCdList,
   'chart-index': async () => (await import('#kernel/parsing/chart-index.ts')).parseChartIndex,
 };
@@ -25,21 +27,17 @@ const PARSERS: Record<Format, () => Promise<Parser>> = {
 async function answer({ format, text, options }: Question): Promise<Reply> {
   try {
     const parse = await PARSERS[format]();
-    const result = await parse(textOf(text), options as never);
+    const result = await parse(decodeText(text), options as never);
     if (result instanceof Texts) return { result: result.content };
     // Text passes between threads at once, and JSON.parse is faster than a structured clone of many small objects.
     const json = JSON.stringify(result ?? null);
     if (json.length > MAX_RESULT_BYTES)
-      return { problem: `it holds more than ${MAX_RESULT_BYTES / 1024 / 1024} MiB once it is read` };
+      return { problem: `it holds more than ${MAX_RESULT_BYTES / 1024 / 1024} MiB once it is read`, kind: 'limit' };
     return { json };
   } catch (error) {
-    if (error instanceof RangeError) return { problem: 'it is nested too deeply', broken: true };
-    return { problem: (error as Error).message.split('\n')[0]!.slice(0, 500) };
+    return problemOf(error);
   }
 }
-
-const textOf = (text: Question['text']): string =>
-  typeof text === 'string' ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString('utf8');
 
 /** A thread that reads files of users: it may be ended at any time, and nothing is lost. */
 parentPort!.on('message', (question: Question) => {

@@ -221,6 +221,19 @@ describe('the identity provider', () => {
     }
   });
 
+  test.each(['/.well-known/openid-configuration', '/keys'])('whose %s has more than 256 KiB is 503', async (path) => {
+    const long = await startIssuer(['RS256']);
+    const trusting = await startTestApp(long.settings);
+    try {
+      long.long = path;
+      ok(await trusting.session(await long.sign({ sub: 'a' })).get('/account'), 503);
+      expect(long.asked(path)).toBe(1);
+    } finally {
+      await trusting.close();
+      await long.close();
+    }
+  });
+
   test('that says it is somebody else is not believed', async () => {
     const liar = await startIssuer(['RS256']);
     const trusting = await startTestApp(liar.settings);

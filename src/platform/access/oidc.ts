@@ -10,6 +10,8 @@ import { SettingsError } from '#platform/settings/index.ts';
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
 const LEEWAY_SECONDS = 60;
 const TIMEOUT_MS = 5_000;
+/** Limit of a document: those of providers with many keys have some 30 KiB. */
+const MAX_BYTES = 256 * 1024;
 /** Milliseconds between a failed discovery and the next attempt, so that a dead provider isn't asked with every request. */
 const RETRY_AFTER_MS = 5_000;
 
@@ -126,15 +128,26 @@ async function discover(issuer: string): Promise<Provider> {
   return { issuer: document.issuer, keys };
 }
 
-/** Redirects are not followed: keys come from where the provider says they are. */
+/** Fetches a document of at most `MAX_BYTES`. Redirects are not followed: keys come from where the provider says they are. */
 async function fetchFrom(url: string, init: RequestInit): Promise<Response> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), ...init, redirect: 'error' });
     if (!response.ok) throw new ProviderError(`${url} answered ${response.status}.`);
-    return response;
+    return new Response(await readBounded(url, response));
   } catch (cause) {
     throw cause instanceof ProviderError ? cause : new ProviderError(`${url} did not answer.`, { cause });
   }
+}
+
+async function readBounded(url: string, { body }: Response): Promise<Buffer<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    size += chunk.length;
+    if (size > MAX_BYTES) throw new ProviderError(`${url} answered more than ${MAX_BYTES / 1024} KiB.`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }
 
 /** Returns whether two issuers are the same. Some providers write a slash at the end of their name; the settings leave it out. */

@@ -67,6 +67,10 @@ export async function remember(
     .execute();
 }
 
+/** Deletes the record of a request that failed, so that it can be repeated. */
+export const forget = (context: Context, principalId: string, key: string) =>
+  context.db.deleteFrom('idempotency_record').where('principal_id', '=', principalId).where('key', '=', key).execute();
+
 /** Removes records of answers that are no longer repeated. */
 export const removeOldRecords = (db: Database) =>
   db

@@ -19,7 +19,7 @@ import { LongList, textOf } from '#platform/http/long-list.ts';
 import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
 import { isPassed } from '#platform/machines/pass.ts';
 import { sendOn } from '#platform/machines/send-on.ts';
-import { IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/idempotency.ts';
+import { forget, IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/idempotency.ts';
 import { parseJson } from '#platform/http/json.ts';
 import { callerOf, forbiddenTo, load, ownerOf } from '#platform/http/load.ts';
 import type { Call, Route } from '#platform/http/route.ts';
@@ -70,7 +70,8 @@ export async function handle(
   try {
     return await serve(pipeline, route, caller, request, reply, onStream);
   } catch (error) {
-    if (error instanceof OnOtherMachine) return await sendOn(pipeline.platform, error, request, reply);
+    if (error instanceof OnOtherMachine)
+      return await sendOn(pipeline.platform, error, request, reply, signalOf(reply)());
     throw error;
   } finally {
     leave();
@@ -294,10 +295,16 @@ async function runHandler(
   }
   if (request.headers['if-match'] !== undefined && route.method !== 'GET' && route.method !== 'POST')
     await checkIfMatch(pipeline, route, call);
-  const value = await route.handler(call);
-  const answer = answerOf(route, value);
-  if (fingerprint) await remember(call, call.principal.id, String(key), answer);
-  return { answer, value, call };
+  try {
+    const value = await route.handler(call);
+    const answer = answerOf(route, value);
+    if (fingerprint) await remember(call, call.principal.id, String(key), answer);
+    return { answer, value, call };
+  } catch (error) {
+    // Without a transaction that rolls back, a repetition would find the key in use: also the one on another machine.
+    if (fingerprint && !run.writes) await forget(call, call.principal.id, String(key));
+    throw error;
+  }
 }
 
 /** Escapes that PostgreSQL keeps in no text, NUL and half of a surrogate pair: refused here for every field at once. */

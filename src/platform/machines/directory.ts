@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import { sql, type Database } from '#platform/database/index.ts';
-import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
 
 /** Milliseconds between two signs of life of an API process. */
 const BEAT_MS = 20_000;
@@ -16,12 +15,6 @@ export async function findApiUrl(db: Database, machineId: string): Promise<strin
     .where('api_seen_at', '>', sql<Date>`now() - make_interval(secs => ${FRESH_SECONDS})`)
     .executeTakeFirst();
   return row?.api_url ?? null;
-}
-
-/** Throws `OnOtherMachine` for a cluster that lives on another machine than this one. */
-export async function requireHere(db: Database, machineId: string, clusterId: string): Promise<void> {
-  const row = await db.selectFrom('cluster').select('node_id').where('id', '=', clusterId).executeTakeFirst();
-  if (row && row.node_id !== null && row.node_id !== machineId) throw new OnOtherMachine(row.node_id);
 }
 
 /** Announces the URL of this machine's API to the others for as long as the process serves it. */
@@ -40,13 +33,10 @@ export class ApiAnnouncement {
     this.#log = log;
   }
 
-  start(): void {
+  /** Announces the URL now and from now on. Resolves when the first announcement is written, or has failed, which is logged. */
+  async start(): Promise<void> {
     this.#timer = setInterval(() => this.#beat(), BEAT_MS);
     this.#beat();
-  }
-
-  /** Resolves when the announcement under way is written. */
-  async settled(): Promise<void> {
     await this.#writing;
   }
 

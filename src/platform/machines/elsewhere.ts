@@ -14,3 +14,9 @@ export class OnOtherMachine extends AppError {
     this.machineId = machineId;
   }
 }
+
+/** Returns the machine, or throws `OnOtherMachine` if it is another one than `here`. What is on no machine (null) can be asked from everywhere. */
+export function requireMachine<Id extends string | null>(here: string | null, machineId: Id): Id {
+  if (machineId !== null && machineId !== here) throw new OnOtherMachine(machineId);
+  return machineId;
+}

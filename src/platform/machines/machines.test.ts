@@ -6,7 +6,8 @@ import { allSockets } from '#app/sockets.ts';
 import { newId } from '#kernel/ids.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { createServer } from '#platform/http/server.ts';
-import { ApiAnnouncement, requireHere } from '#platform/machines/directory.ts';
+import { ApiAnnouncement } from '#platform/machines/directory.ts';
+import { requireMachine } from '#platform/machines/elsewhere.ts';
 import { makePass, PASS_HEADER } from '#platform/machines/pass.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import { createResolver } from '#platform/dns/resolver.ts';
@@ -24,8 +25,8 @@ const LIMIT = 500;
 const app = useApp(
   { QUARTERDECK_RATE_LIMIT_PER_HOUR: String(LIMIT) },
   {
-    runtimeOf: async ({ id }) => {
-      await requireHere(app.db, HERE, id);
+    runtimeOf: async ({ nodeId }) => {
+      requireMachine(HERE, nodeId);
       return engine.runtime;
     },
   },
@@ -46,8 +47,8 @@ beforeAll(async () => {
     repositories: createRepositoryReader(createSources(app.platform)),
     images: createImages(app.platform),
     resolver: createResolver([]),
-    runtimeOf: async ({ id }: { id: string }) => {
-      await requireHere(app.db, THERE, id);
+    runtimeOf: async ({ nodeId }: { nodeId: string | null }) => {
+      requireMachine(THERE, nodeId);
       return { logs: engine.runtime.logs.bind(engine.runtime), exec } as unknown as Runtime;
     },
   };
@@ -85,8 +86,7 @@ const urlOfThere = () => `http://127.0.0.1:${(there.server.address() as AddressI
 async function announce(url = urlOfThere(), machine = THERE) {
   const announcement = new ApiAnnouncement(app.db, machine, url, app.platform.log);
   announcements.push(announcement);
-  announcement.start();
-  await announcement.settled();
+  await announcement.start();
   return announcement;
 }
 const log = (actor: Actor = admin) => actor.get(`/application/${application.id}/log?tail=5`);
@@ -110,7 +110,7 @@ test('without a known or living API of that machine the answer names the machine
   await announce('http://127.0.0.1:1');
   expect(await log()).toMatchObject({
     status: 502,
-    body: { message: expect.stringMatching(/its API does not answer \(.*ECONNREFUSED/) },
+    body: { message: expect.stringMatching(/asked from here: 127.0.0.1:1 could not be reached: .*ECONNREFUSED/) },
   });
 });
 

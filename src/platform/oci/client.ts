@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
+import type { Shape, ShapeOptions } from '#kernel/parsing/formats.ts';
 import type { OutgoingAnswer } from '#platform/http-client/index.ts';
 import { limited, RegistryError } from '#platform/oci/errors.ts';
 import { isDigest } from '#platform/oci/reference.ts';
-import { RegistrySender, type Session } from '#platform/oci/session.ts';
+import { readAnswer, RegistrySender, type Session } from '#platform/oci/session.ts';
 
 /** Media types of manifests: of an image for one platform, or of an index over several. */
 const MANIFESTS = [
@@ -17,6 +18,8 @@ const MANIFEST_BYTES = 4 * 1024 * 1024;
 const LIST_BYTES = 4 * 1024 * 1024;
 const PAGE = 100;
 const MAX_PAGES = 50;
+/** Items that are taken of a page: some registries answer with all that they have at once. */
+const MAX_ITEMS = PAGE * MAX_PAGES;
 
 /** Names of repositories that the protocol knows; nothing else becomes part of a path. */
 const NAME = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$/;
@@ -25,17 +28,27 @@ const TAG = /^\w[\w.-]{0,127}$/;
 export interface Manifest {
   digest: string;
   mediaType: string;
-  /** Content as the registry has it, unchecked. */
+  /** Parts of the content, unchecked. */
   content: Record<string, unknown>;
 }
+
+/** Parts of a manifest: of an image, of a chart, or of an index over platforms. */
+const MANIFEST: Shape = {
+  mediaType: true,
+  config: { mediaType: true, digest: true },
+  layers: [{ mediaType: true, digest: true }],
+  manifests: [{ digest: true, platform: { os: true, architecture: true, variant: true } }],
+};
 
 /** Client of one registry (OCI distribution 1.1). Every method throws RegistryError. */
 export class RegistryClient {
   readonly #sender: RegistrySender;
+  readonly #session: Session;
   readonly #host: string;
 
   constructor(session: Session) {
     this.#sender = new RegistrySender(session);
+    this.#session = session;
     this.#host = session.host;
   }
 
@@ -65,7 +78,7 @@ export class RegistryClient {
     const digest = digestOf(answer.body);
     if (answer.truncated || (isDigest(reference) && digest !== reference))
       throw new RegistryError('unexpected', `The registry ${this.#host} answered something else than ${text}.`);
-    const content = this.#parse(answer);
+    const content = await this.#read(answer, { shape: MANIFEST, refusesAmbiguousKeys: true });
     const mediaType = String(content['mediaType'] ?? answer.headers['content-type'] ?? '').split(';')[0]!;
     return { digest, mediaType, content };
   }
@@ -115,8 +128,8 @@ export class RegistryClient {
     for (let page = 0; next !== undefined && page < MAX_PAGES; page++) {
       const answer = await this.#sender.send(next, { maxBytes: LIST_BYTES }, scope);
       if (answer.status !== 200) throw this.#refusal(answer, what);
-      const list = this.#parse(answer)[key];
-      yield Array.isArray(list) ? list.filter((item): item is string => typeof item === 'string') : [];
+      const list = ((await this.#read(answer, { shape: { [key]: [true, MAX_ITEMS] } }))[key] ?? []) as unknown[];
+      yield list.filter((item) => typeof item === 'string');
       next = nextPage(answer.headers['link']);
     }
   }
@@ -129,8 +142,8 @@ export class RegistryClient {
     return this.#sender.send(`/v2/${name}/manifests/${reference}`, ask, pull(name));
   }
 
-  #parse(answer: OutgoingAnswer): Record<string, unknown> {
-    const value = parseJson(answer);
+  async #read(answer: OutgoingAnswer, options: ShapeOptions): Promise<Record<string, unknown>> {
+    const value = await readAnswer(this.#session, answer, options);
     if (value) return value;
     throw new RegistryError('unexpected', `${this.#host} does not answer like a registry.`);
   }
@@ -143,17 +156,6 @@ export class RegistryClient {
     if (status === 429) return limited(host);
     if (status >= 500) return new RegistryError('unreachable', `The registry ${host} answered ${status}.`);
     return new RegistryError('unexpected', `The registry ${host} answered ${status} when asked for ${what}.`);
-  }
-}
-
-/** Returns the object in an answer; undefined if there is none. */
-export function parseJson(answer: OutgoingAnswer): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = answer.truncated ? null : JSON.parse(answer.body.toString());
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
   }
 }
 

@@ -2,10 +2,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import { newId } from '#kernel/ids.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { findImage, openRegistry, searchImages } from '#platform/oci/index.ts';
 import { selfSigned } from '#test/harness/self-signed.ts';
 
+const organizationId = newId();
 const http = createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] });
 const CREDENTIALS = { username: 'ada', password: 'secret' };
 const BASIC = `Basic ${Buffer.from('ada:secret').toString('base64')}`;
@@ -45,7 +47,7 @@ describe('the credentials of a registry', () => {
         ? void response.writeHead(307, { location: `http://${other.host}/steal` }).end()
         : void response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end(),
     );
-    const client = openRegistry(http, { url, credentials: CREDENTIALS });
+    const client = openRegistry(http, { organizationId, url, credentials: CREDENTIALS });
     await expect(client.resolveDigest('app', '1')).rejects.toMatchObject({ failure: 'unauthorized' });
     expect(other.seen).toEqual([['/steal', undefined]]);
   });
@@ -56,7 +58,7 @@ describe('the credentials of a registry', () => {
         ? void response.writeHead(307, { location: `http://${host}/elsewhere` }).end()
         : basicOnly(request, response, host),
     );
-    await expect(openRegistry(http, { url, credentials: CREDENTIALS }).ping()).rejects.toMatchObject({
+    await expect(openRegistry(http, { organizationId, url, credentials: CREDENTIALS }).ping()).rejects.toMatchObject({
       failure: 'unauthorized',
     });
     expect(seen.map(([path]) => path)).toEqual(['/v2/', '/elsewhere']);
@@ -69,14 +71,14 @@ describe('the credentials of a registry', () => {
       (_request, response) => void response.writeHead(401, { 'www-authenticate': challenge }).end(),
       true,
     );
-    const client = openRegistry(http, { url, credentials: CREDENTIALS, skipTlsVerification: true });
+    const client = openRegistry(http, { organizationId, url, credentials: CREDENTIALS, skipTlsVerification: true });
     await expect(client.ping()).rejects.toMatchObject({ failure: 'unauthorized' });
     expect(realm.seen).toEqual([]);
   });
 
   test('are shown to nobody who does not ask for them', async () => {
     const { url, seen } = await serve((_request, response) => void response.end('{}'));
-    await openRegistry(http, { url, credentials: CREDENTIALS }).ping();
+    await openRegistry(http, { organizationId, url, credentials: CREDENTIALS }).ping();
     expect(seen).toEqual([['/v2/', undefined]]);
   });
 
@@ -88,7 +90,7 @@ describe('the credentials of a registry', () => {
         ? void response.end('{"tags":["1"]}')
         : void response.writeHead(401, { 'www-authenticate': challenge }).end(),
     );
-    const client = openRegistry(http, { url, credentials: CREDENTIALS });
+    const client = openRegistry(http, { organizationId, url, credentials: CREDENTIALS });
     for (const _ of [1, 2]) expect(await client.tags('team/app')).toEqual(['1']);
     expect(realm.seen).toEqual([['/token?a=b&scope=repository%3Ateam%2Fapp%3Apull&service=s', BASIC]]);
   });
@@ -99,7 +101,7 @@ describe('a registry', () => {
     const { url } = await serve(
       (_request, response) => void response.writeHead(302, { location: 'http://169.254.169.254/latest' }).end(),
     );
-    await expect(openRegistry(http, { url, credentials: null }).ping()).rejects.toMatchObject({
+    await expect(openRegistry(http, { organizationId, url, credentials: null }).ping()).rejects.toMatchObject({
       failure: 'refused_address',
     });
   });
@@ -112,7 +114,7 @@ describe('a registry', () => {
           .writeHead(200, { link: `<http://${other.host}/v2/app/tags/list>; rel="next"` })
           .end('{"tags":["1"]}'),
     );
-    await expect(openRegistry(http, { url, credentials: null }).tags('app')).rejects.toMatchObject({
+    await expect(openRegistry(http, { organizationId, url, credentials: null }).tags('app')).rejects.toMatchObject({
       failure: 'unexpected',
     });
     expect(other.seen).toEqual([]);
@@ -123,20 +125,20 @@ describe('a registry', () => {
       (request, response) =>
         void response.writeHead(200, { link: `<${request.url}>; rel="next"` }).end('{"tags":["1"]}'),
     );
-    expect(await openRegistry(http, { url, credentials: null }).tags('app')).toHaveLength(50);
+    expect(await openRegistry(http, { organizationId, url, credentials: null }).tags('app')).toHaveLength(50);
     expect(seen).toHaveLength(50);
   });
 
   test('that answers another content than its digest says is not believed', async () => {
     const { url } = await serve((_request, response) => void response.end('{"config":{}}'));
-    const client = openRegistry(http, { url, credentials: null });
+    const client = openRegistry(http, { organizationId, url, credentials: null });
     await expect(client.blob('app', DIGEST, 1000)).rejects.toMatchObject({ failure: 'unexpected' });
     await expect(client.manifest('app', DIGEST)).rejects.toMatchObject({ failure: 'unexpected' });
   });
 
   test('that tells no digest has it reckoned from what it answers', async () => {
     const { url, seen } = await serve((_request, response) => void response.end('{}'));
-    expect(await openRegistry(http, { url, credentials: null }).resolveDigest('app', '1')).toBe(
+    expect(await openRegistry(http, { organizationId, url, credentials: null }).resolveDigest('app', '1')).toBe(
       'sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a',
     );
     expect(seen).toHaveLength(2);
@@ -149,7 +151,7 @@ describe('a registry', () => {
     [403, 'unauthorized', false],
   ])('that answers %i is %s', async (status, failure, passing) => {
     const { url } = await serve((_request, response) => void response.writeHead(status).end());
-    await expect(openRegistry(http, { url, credentials: null }).tags('app')).rejects.toMatchObject({
+    await expect(openRegistry(http, { organizationId, url, credentials: null }).tags('app')).rejects.toMatchObject({
       failure,
       passing,
     });
@@ -159,7 +161,7 @@ describe('a registry', () => {
     'that answers %s is no registry, or has nothing',
     async (body) => {
       const { url } = await serve((_request, response) => void response.end(body));
-      const tags = openRegistry(http, { url, credentials: null }).tags('app');
+      const tags = openRegistry(http, { organizationId, url, credentials: null }).tags('app');
       await tags.then(
         (found) => expect(found).toEqual([]),
         (error: unknown) => expect(error).toMatchObject({ failure: 'unexpected' }),
@@ -167,13 +169,52 @@ describe('a registry', () => {
     },
   );
 
+  test('that answers all of its tags at once is read up to 5000 of them', async () => {
+    const tags = Array.from({ length: 150_000 }, (_, n) => `v${n}`);
+    const { url } = await serve((_request, response) => void response.end(JSON.stringify({ tags })));
+    expect(await openRegistry(http, { organizationId, url, credentials: null }).tags('app')).toEqual(
+      tags.slice(0, 5000),
+    );
+  });
+
+  test.each([
+    ['{"config":{"digest":"a"},"Config":{"digest":"b"}}', 'its key "Config" must be written "config"'],
+    ['{"config":{"digest":"a"},"config":{"digest":"b"}}', 'its key "config" is repeated'],
+    ['<html>', 'it is not JSON: '],
+    [`{"layers":[${'{},'.repeat(30_000)}{}]}`, 'it has more than 20000 values.'],
+  ])(
+    'is refused a manifest that clients read in several ways, or not at all, and the message says why',
+    async (body, why) => {
+      const { host, url } = await serve((_request, response) => void response.end(body));
+      const error = await openRegistry(http, { organizationId, url, credentials: null })
+        .manifest('app', '1')
+        .catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({
+        failure: 'unexpected',
+        message: expect.stringContaining(`The answer of ${host}: ${why}`),
+      });
+    },
+  );
+
+  test('whose token service answers a bare token is not let in, and no message shows the token', async () => {
+    const realm = await serve((_request, response) => void response.end('secret-token'));
+    const challenge = `Bearer realm="http://${realm.host}/token"`;
+    const { url } = await serve(
+      (_request, response) => void response.writeHead(401, { 'www-authenticate': challenge }).end(),
+    );
+    const error = await openRegistry(http, { organizationId, url, credentials: CREDENTIALS })
+      .ping()
+      .catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ failure: 'unauthorized', message: expect.not.stringContaining('secret-token') });
+  });
+
   test('without a catalog is asked for an image of the name that is searched for', async () => {
     const { url } = await serve((request, response) =>
       request.url === '/v2/team/app/tags/list?n=100'
         ? void response.end('{"tags":["1"]}')
         : void response.writeHead(request.url === '/v2/' ? 200 : 404).end('{}'),
     );
-    const access = { url, credentials: null };
+    const access = { organizationId, url, credentials: null };
     expect(await searchImages(http, access, 'team/app')).toEqual([{ name: 'team/app', versions: ['1'] }]);
     expect(await searchImages(http, access, 'other')).toEqual([]);
     await expect(searchImages(http, access, '')).rejects.toMatchObject({ failure: 'unsupported' });
@@ -183,7 +224,7 @@ describe('a registry', () => {
     const { url } = await serve(
       (request, response) => void response.writeHead(request.url === '/v2/' ? 200 : 403).end(),
     );
-    expect(await findImage(http, { url, credentials: null }, 'team/app')).toBeUndefined();
+    expect(await findImage(http, { organizationId, url, credentials: null }, 'team/app')).toBeUndefined();
   });
 });
 
@@ -199,7 +240,7 @@ test('Docker Hub is searched by its own search, and asked for tags by its own na
       return { status: 200, headers: {}, body: Buffer.from(JSON.stringify(found)), truncated: false };
     },
   };
-  const access = { url: 'https://docker.io', credentials: null };
+  const access = { organizationId, url: 'https://docker.io', credentials: null };
   expect(await searchImages(hub, access, 'nginx')).toEqual([
     { name: 'nginx', versions: ['1'] },
     { name: 'acme/nginx', versions: ['1'] },

@@ -1,11 +1,14 @@
+import type { Shape } from '#kernel/parsing/formats.ts';
 import type { HttpClient } from '#platform/http-client/index.ts';
-import { parseJson, RegistryClient } from '#platform/oci/client.ts';
+import { RegistryClient } from '#platform/oci/client.ts';
 import { limited, RegistryError } from '#platform/oci/errors.ts';
 import { isDockerHub, nameWithin, parseRegistry, type RegistryAddress } from '#platform/oci/reference.ts';
-import { request, type Credentials, type Session } from '#platform/oci/session.ts';
+import { readAnswer, request, type Credentials, type Session } from '#platform/oci/session.ts';
 
 /** Registry and its credentials. */
 export interface RegistryAccess {
+  /** Organization that asks: its answers are read one at a time. */
+  organizationId: string;
   /** `https://registry.acme.net`, or a bare host, with the prefix of its names, if any. */
   url: string;
   credentials: Credentials | null;
@@ -32,6 +35,7 @@ export function openRegistry(http: HttpClient, access: RegistryAccess, signal?: 
 
 const sessionOf = (http: HttpClient, access: RegistryAccess, at: RegistryAddress, signal?: AbortSignal): Session => ({
   http,
+  organizationId: access.organizationId,
   base: at.base,
   host: at.host,
   credentials: access.credentials,
@@ -113,10 +117,11 @@ async function searchHub(session: Session, text: string): Promise<string[]> {
   const url = `${HUB_SEARCH}?${new URLSearchParams({ q: text, n: '25' })}`;
   const answer = await request(session, url, { maxBytes: HUB_BYTES });
   if (answer.status === 429) throw limited(session.host);
-  const results = parseJson(answer)?.['results'];
-  if (answer.status !== 200 || !Array.isArray(results))
+  const shape: Shape = { results: [{ name: true }] };
+  const results = answer.status === 200 ? (await readAnswer(session, answer, { shape }))?.['results'] : undefined;
+  if (!results)
     throw new RegistryError('unreachable', `The search of Docker Hub answered ${answer.status} and no list.`);
-  return results.map((found: { name?: unknown } | null) => String(found?.name)).slice(0, MAX_FOUND);
+  return (results as ({ name?: unknown } | null)[]).map((found) => String(found?.name)).slice(0, MAX_FOUND);
 }
 
 /** Finds an image with its tags; undefined if there is none, or if these credentials may not read it. */

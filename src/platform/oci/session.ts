@@ -1,3 +1,5 @@
+import type { Shape, ShapeOptions } from '#kernel/parsing/formats.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 import {
   OutgoingError,
   requestFollowing,
@@ -16,6 +18,7 @@ export interface Credentials {
 /** Connection to a registry, with credentials. */
 export interface Session {
   http: HttpClient;
+  organizationId: string;
   /** Origin of its HTTP interface. */
   base: string;
   /** Name of the registry in messages. */
@@ -91,7 +94,7 @@ export class RegistrySender {
     if (answer.status === 429) throw limited(this.#session.host);
     if (answer.status >= 500)
       throw new RegistryError('unreachable', `The token service ${realm.host} answered ${answer.status}.`);
-    return answer.status === 200 ? readToken(answer.body.toString()) : undefined;
+    return answer.status === 200 ? readToken(this.#session, answer) : undefined;
   }
 }
 
@@ -135,13 +138,33 @@ function realmOf(base: string, realm: string | undefined): URL | undefined {
   return base.startsWith('https:') && url.protocol !== 'https:' ? undefined : url;
 }
 
-function readToken(text: string): string | undefined {
+/** Reads the token in an answer; undefined without one. No error quotes the answer, which may hold a token. */
+async function readToken(session: Session, answer: OutgoingAnswer): Promise<string | undefined> {
+  const shape: Shape = { token: 'text', access_token: 'text' };
+  const body = await readAnswer(session, answer, { shape }).catch(unlessUnexpected);
+  const token = body?.['token'] ?? body?.['access_token'];
+  return typeof token === 'string' && /^[\x21-\x7e]+$/.test(token) ? token : undefined;
+}
+
+const unlessUnexpected = (error: unknown): undefined => {
+  if (error instanceof RegistryError && error.failure === 'unexpected') return undefined;
+  throw error;
+};
+
+/** Reads parts of the object in an answer; undefined if it is truncated or another value. Throws RegistryError for what cannot be read. */
+export async function readAnswer(
+  { organizationId, host }: Session,
+  { body, truncated }: OutgoingAnswer,
+  options: ShapeOptions,
+): Promise<Record<string, unknown> | undefined> {
+  if (truncated) return undefined;
   try {
-    const body = JSON.parse(text) as { token?: unknown; access_token?: unknown } | null;
-    const token = body?.token ?? body?.access_token;
-    return typeof token === 'string' && /^[\x21-\x7e]+$/.test(token) ? token : undefined;
+    const file = { name: `The answer of ${host}`, text: body };
+    return ((await readFileOf(organizationId, 'json-shape', file, options)) ?? undefined) as
+      Record<string, unknown> | undefined;
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
+    if (!(error instanceof ParsingError)) throw error;
+    if (error.kind === 'busy') throw new RegistryError('limited', `${error.message}.`, error);
+    throw new RegistryError('unexpected', `${error.message}.`, error);
   }
 }

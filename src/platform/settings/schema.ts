@@ -53,6 +53,16 @@ const url =
     return value.replace(/\/$/, '');
   };
 
+/** Parses a URL of scheme, host and port, without a path. */
+const server =
+  (...protocols: string[]) =>
+  (value: string): string => {
+    const parsed = new URL(url(...protocols)(value));
+    if (parsed.href !== `${parsed.origin}/`)
+      throw new Error(`must be a scheme, a host and a port alone, such as ${parsed.origin}.`);
+    return parsed.origin;
+  };
+
 /** Parses an address with placeholders in braces. */
 const template = (value: string): string => {
   url('http:', 'https:')(value.replaceAll(/\{\w+\}/g, 'x'));
@@ -179,7 +189,7 @@ export const SETTINGS = {
   machineUrl: setting(
     'QUARTERDECK_MACHINE_URL',
     '',
-    url('http:', 'https:'),
+    server('http:', 'https:'),
     'URL at which the API processes of other machines of this installation reach this one, such as https://10.0.0.5:8080. Requests for what runs on this machine (logs, shells, ports, backups) are sent on to it with the credentials of their callers, so use https or a network of your own. Without it only this machine answers them.',
   ),
   operationsPort: setting(

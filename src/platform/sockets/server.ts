@@ -1,5 +1,4 @@
 import { anySignal } from '#kernel/lease-signal.ts';
-import { once } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket as Connection } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -12,7 +11,7 @@ import { AccessWatch } from '#platform/http/access-watch.ts';
 import { answerTo, type ErrorAnswer } from '#platform/http/errors.ts';
 import type { Pipeline } from '#platform/http/pipeline.ts';
 import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
-import { sendSocketOn } from '#platform/machines/send-on.ts';
+import { sendSocketOn, type SocketOpening } from '#platform/machines/send-on.ts';
 import { Slots } from '#platform/http/slots.ts';
 import { openSocket, type Opened } from '#platform/sockets/open.ts';
 import { beginHeartbeat } from '#platform/sockets/heartbeat.ts';
@@ -118,7 +117,7 @@ export class SocketServer {
         signal,
       });
     } catch (failure) {
-      const error = await this.#sendOn(failure, { request, stream, head }, signal, answered);
+      const error = await this.#sendOn(failure, { request, stream, head, signal }, answered);
       if (error === undefined) return;
       const answer = answerTo(error, requestId);
       if (answer.status >= 500) log.error({ err: error }, 'a web socket could not be opened');
@@ -140,21 +139,9 @@ export class SocketServer {
   }
 
   /** Sends an opening on to the machine that it is for. Returns the error that is to be answered, undefined where it was sent on. */
-  async #sendOn(
-    error: unknown,
-    opening: { request: IncomingMessage; stream: Duplex; head: Buffer },
-    signal: AbortSignal,
-    answered: (status: number) => void,
-  ): Promise<unknown> {
+  async #sendOn(error: unknown, opening: SocketOpening, answered: (status: number) => void): Promise<unknown> {
     if (!(error instanceof OnOtherMachine)) return error;
-    try {
-      signal.addEventListener('abort', () => opening.stream.destroy(), { once: true });
-      answered(await sendSocketOn(this.#options.pipeline.platform, error, opening));
-      await once(opening.stream, 'close');
-      return undefined;
-    } catch (cause) {
-      return cause;
-    }
+    return sendSocketOn(this.#options.pipeline.platform, error, opening, answered).catch((cause: unknown) => cause);
   }
 
   /** Carries out the handshake; undefined where the client is gone or its handshake malformed, which is answered. */

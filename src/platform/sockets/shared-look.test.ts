@@ -33,6 +33,27 @@ test('followers of one key share its reads, and the reads end with the last foll
   third.leave();
 });
 
+test('a follower that comes while the first read, whose follower has left, is still going on shares that read', async () => {
+  const looks = new SharedLooks<number>(10);
+  let [reads, atOnce, most] = [0, 0, 0];
+  const gate = Promise.withResolvers<void>();
+  const read = async () => {
+    most = Math.max(most, ++atOnce);
+    await gate.promise;
+    atOnce--;
+    return ++reads;
+  };
+  const early = follow(looks, 'a', read);
+  early.leave();
+  await early.ended;
+  const late = follow(looks, 'a', read);
+  gate.resolve();
+  await expect.poll(() => late.seen.length).toBeGreaterThan(2);
+  expect(most).toBe(1);
+  late.leave();
+  await late.ended;
+});
+
 test('a failed read ends its followers with its error, and the next follower begins anew', async () => {
   const looks = new SharedLooks<number>(10);
   const failing = follow(looks, 'a', () => Promise.reject(new Error('no answer')));

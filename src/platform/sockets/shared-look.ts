@@ -24,9 +24,10 @@ export class SharedLooks<T> {
    * the same to every follower of the key, within a limit of its own; its error ends all of them.
    */
   async *follow(key: string, read: () => Promise<T>, signal: AbortSignal): AsyncGenerator<T, void, undefined> {
-    const look = this.#looks.get(key) ?? this.#begin(key);
-    const isFirst = look.followers++ === 0 && look.version === 0;
-    if (isFirst) void this.#run(key, look, read);
+    const known = this.#looks.get(key);
+    const look = known ?? this.#begin(key);
+    look.followers++;
+    if (!known) void this.#run(key, look, read);
     let wake = () => {};
     const leave = () => wake();
     signal.addEventListener('abort', leave, { once: true });

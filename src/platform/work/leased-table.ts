@@ -45,7 +45,7 @@ export const withDate = ({ lastFailure, ...figures }: WorkStatus): WorkStatus =>
 const inSeconds = (seconds: number | RawBuilder<unknown>) => sql`clock_timestamp() + make_interval(secs => ${seconds})`;
 
 /**
- * Makes the statement that renews leases on a table with the columns id, claim_token and lease_until, and returns the claims that are still held,
+ * Makes the statement that renews leases on a table with the columns id, claim_token and lease_until. It returns the claims that are still held,
  * those of locked rows without having renewed them. `reason` is an expression for the reason to end an item of the table `w`.
  */
 export const renewalOf =

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
+import { requireMachine } from '#platform/machines/elsewhere.ts';
 import { checkBody, serialize } from '#platform/http/compile.ts';
 import { openClusterSecret } from '#resources/cluster/secrets.ts';
 import { DEFAULT_ADVANCED_SETTINGS } from '#resources/cluster/advanced-settings.ts';
@@ -14,17 +15,17 @@ const node = newId();
 const app = useApp(
   {},
   {
-    nodeMetrics: async (cluster) =>
-      cluster.node_id === node
-        ? {
-            at: new Date('2026-01-02T03:04:05.000Z'),
-            instance: 'machine-1',
-            cpuCores: 8,
-            load: [1.5, 1, 0.5],
-            memoryTotalBytes: 16e9,
-            memoryAvailableBytes: 4e9,
-          }
-        : undefined,
+    nodeMetrics: async (machineId) => {
+      requireMachine(node, machineId);
+      return {
+        at: new Date('2026-01-02T03:04:05.000Z'),
+        instance: 'machine-1',
+        cpuCores: 8,
+        load: [1.5, 1, 0.5],
+        memoryTotalBytes: 16e9,
+        memoryAvailableBytes: 4e9,
+      };
+    },
   },
 );
 

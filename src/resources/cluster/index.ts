@@ -16,7 +16,7 @@ export {
   createClusterWorker,
   type ClusterReport,
   type ClusterToCheck,
-} from '#resources/cluster/work.ts';
+} from '#resources/cluster/work/worker.ts';
 export { listClustersWithCredentials, renameCredentialsOfClusters } from '#resources/cluster/queries.ts';
 export { CLOUDS, CloudVendor } from '#resources/cluster/schema/vendors.ts';
 export { Feature } from '#resources/cluster/schema/features.ts';

@@ -1,5 +1,6 @@
 import type { Context } from '#platform/context.ts';
 import type { ClusterTarget } from '#resources/cluster/target.ts';
+import type { InstanceMetrics } from '#runtimes/runtime.ts';
 
 /** Processor and memory of the machine that a cluster lives on, as they are now. */
 export interface NodeMetrics {
@@ -23,7 +24,7 @@ export interface NodeUsage extends NodeMetrics {
 }
 
 /** Use of an instance on a cluster, and the service that it is of. */
-export interface ClusterInstance {
+export interface ClusterInstance extends InstanceMetrics {
   organizationId: string;
   projectId: string;
   projectName: string;
@@ -33,20 +34,12 @@ export interface ClusterInstance {
   mode: string;
   serviceId: string;
   serviceName: string;
-  instance: string;
-  cpuMilli: number;
-  memoryBytes: number;
-  cpuLimitMilli: number;
-  memoryLimitBytes: number;
-  startedAt: string | null;
-  restarts: number;
-  at: string;
 }
 
 /** Parts of the program that app/ gives to the sockets of clusters. */
 export interface ClusterSocketNeeds {
-  /** Measures the machine; undefined when this process cannot see it. */
-  nodeUsage(cluster: ClusterTarget): Promise<NodeUsage | undefined>;
+  /** Measures a machine. Throws `OnOtherMachine` unless it is this one. */
+  nodeUsage(machineId: string): Promise<NodeUsage>;
   /** Measures the instances of all services on the cluster. Throws an error for people when the cluster does not answer. */
   measureCluster(context: Pick<Context, 'db'>, cluster: ClusterTarget): Promise<ClusterInstance[]>;
 }
@@ -63,6 +56,6 @@ export interface ClusterNeeds {
   unknownLabelsGroups(context: Context, organizationId: string, ids: string[]): Promise<string[]>;
   /** Requests that everything on the cluster stops, in the transaction of the call. */
   stopEnvironments(context: Context, cluster: ClusterTarget): Promise<void>;
-  /** Measures the machine of a host or docker cluster; undefined when this process cannot see that machine. */
-  nodeMetrics(cluster: ClusterTarget): Promise<NodeMetrics | undefined>;
+  /** Measures a machine. Throws `OnOtherMachine` unless it is this one. */
+  nodeMetrics(machineId: string): Promise<NodeMetrics>;
 }

@@ -6,7 +6,7 @@ import { type Scope } from '#platform/database/index.ts';
 import type { Static } from '#platform/http/schema.ts';
 import { removeAccesses, replaceAccesses } from '#resources/cluster/accesses.ts';
 import { allowedNodes, refusePlace } from '#resources/cluster/allowed.ts';
-import { requestWork } from '#resources/cluster/actions.ts';
+import { requestWork } from '#resources/cluster/work/actions.ts';
 import type { ClusterNeeds } from '#resources/cluster/needs.ts';
 import * as queries from '#resources/cluster/queries.ts';
 import { auditCluster, findRow, refuseLocked } from '#resources/cluster/rules.ts';

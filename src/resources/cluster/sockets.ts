@@ -2,7 +2,7 @@ import { badRequest } from '#kernel/errors.ts';
 import { Type } from '#platform/http/schema.ts';
 import { defineSocket, type Socket } from '#platform/sockets/index.ts';
 import { FollowedClusters } from '#resources/cluster/followed.ts';
-import { clusterMetricsSocket } from '#resources/cluster/metrics-socket.ts';
+import { clusterMetricsSocket } from '#resources/cluster/observation/metrics-socket.ts';
 import type { ClusterSocketNeeds } from '#resources/cluster/needs.ts';
 import { clusterTarget } from '#resources/cluster/target.ts';
 

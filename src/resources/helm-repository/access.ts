@@ -29,6 +29,7 @@ export async function openRepository(
     ecrUrl: context.settings.ecrUrl,
     signal,
   });
-  const access = { url: row.url, credentials, skipTlsVerification: row.skip_tls_verification };
-  return { organizationId: row.organization_id, http, hasIndex: row.kind === 'HTTPS', access, signal };
+  const { organization_id: organizationId, url, skip_tls_verification: skipTlsVerification } = row;
+  const access = { organizationId, url, credentials, skipTlsVerification };
+  return { organizationId, http, hasIndex: row.kind === 'HTTPS', access, signal };
 }

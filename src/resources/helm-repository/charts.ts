@@ -90,7 +90,11 @@ async function archiveInIndex(repository: OpenRepository, chart: ChartName, fiel
   if (!found.url?.startsWith('oci://')) return fetchArchive(repository, found, ARCHIVE_BYTES);
   // The index leads to a registry, which is another server: it gets no credentials of this one.
   const [, registry = '', name = ''] = /^(oci:\/\/.*)\/([^/:]+)(?::[^/]*)?$/.exec(found.url) ?? [];
-  const elsewhere = { ...repository, hasIndex: false, access: { url: registry, credentials: null } };
+  const elsewhere = {
+    ...repository,
+    hasIndex: false,
+    access: { organizationId: repository.organizationId, url: registry, credentials: null },
+  };
   return archiveInRegistry(elsewhere, { ...chart, chartName: name }, field);
 }
 

@@ -51,7 +51,7 @@ export async function accessTo(
     ecrUrl: parts.settings.ecrUrl,
     ...(signal ? { signal } : {}),
   });
-  return { url: row.url, host: registryHost(row.url), credentials };
+  return { organizationId: row.organization_id, url: row.url, host: registryHost(row.url), credentials };
 }
 
 /**

@@ -74,6 +74,7 @@ describe('a container registry', () => {
     ]);
     expect(await accessOf(admin, made.id)).toEqual({
       url: BODY.url,
+      organizationId: admin.organizationId,
       host: 'registry.example.com',
       credentials: BODY.config,
     });

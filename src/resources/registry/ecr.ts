@@ -2,6 +2,9 @@ import { signAws, type AwsKeys } from '#platform/aws/signature.ts';
 import { OutgoingError, type HttpClient } from '#platform/http-client/index.ts';
 import { RegistryError, type Credentials } from '#platform/oci/index.ts';
 
+/** Limit of an answer: those with passwords have some 3 KiB. */
+const MAX_BYTES = 64 * 1024;
+
 /**
  * A password for Amazon's registries of a region, good for twelve hours: what `aws ecr get-login-password` asks for
  * (`GetAuthorizationToken`). Throws RegistryError.
@@ -25,6 +28,7 @@ export async function ecrLogin(
       method: 'POST',
       headers: await signAws(request, keys, at),
       body: request.body,
+      maxBytes: MAX_BYTES,
       ...(signal ? { signal } : {}),
     });
     if (answer.status === 400 || answer.status === 403)

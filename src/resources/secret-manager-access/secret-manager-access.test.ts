@@ -117,7 +117,8 @@ describe.each(ACCESSES)('%s', (_name, label, endpoint, authentication, wrong) =>
 
   test('gives a deployment the secret that a variable names, and it is kept nowhere', async () => {
     const mark = `external-${newId()}`;
-    managers.secrets = { database: JSON.stringify({ password: mark, port: 5432 }) };
+    const tls = { versions: [1.2, 1.3], ca: 'c'.repeat(20_000) };
+    managers.secrets = { database: JSON.stringify({ password: mark, port: 5432, tls }) };
     const access = await makeAccess(endpoint, authentication);
     const { application, project } = await makeExample(admin);
     ok(await makeExternal(project.id, 'PROJECT', 'DB', 'database', access), 201);

@@ -1,4 +1,6 @@
 import { badRequest } from '#kernel/errors.ts';
+import type { ShapeOptions } from '#kernel/parsing/formats.ts';
+import { readFileOf } from '#kernel/parsing/index.ts';
 import { systemContext, type Platform } from '#platform/context.ts';
 import type { HttpClient } from '#platform/http-client/index.ts';
 import { isDigest, locateImage, openRegistry, type RegistryClient } from '#platform/oci/index.ts';
@@ -33,12 +35,13 @@ export function createBaseImages(platform: Platform, http: HttpClient): BaseImag
     if (isShared(shared, image)) return { reference: name, onBuild: [], registry: null };
     const access = await findRegistryOf(systemContext(platform), organizationId, image.repository, signal);
     const { base, name: within, tag } = locateImage(image.repository, image.digest ?? image.tag, access?.url ?? null);
-    const client = openRegistry(http, access ?? { url: base, credentials: null }, signal);
+    const client = openRegistry(http, access ?? { organizationId, url: base, credentials: null }, signal);
     const manifest = await manifestOf(client, within, tag, wanted);
     const reference = `${image.repository}@${manifest.digest}`;
     let onBuild = triggers.get(manifest.digest);
     if (!onBuild) {
-      onBuild = await triggersOf(client, within, manifest.content, name);
+      const config = await configOf(client, within, manifest.content, name);
+      onBuild = await triggersOf(organizationId, config, name);
       if (triggers.size >= REMEMBERED) triggers.clear();
       triggers.set(manifest.digest, onBuild);
     }
@@ -83,20 +86,29 @@ async function manifestOf(client: RegistryClient, name: string, tag: string, pla
   return client.manifest(name, chosen.digest);
 }
 
-/** ONBUILD instructions of an image, from its configuration. */
-async function triggersOf(
+/** Returns the configuration of an image. */
+async function configOf(
   client: RegistryClient,
   name: string,
   manifest: Record<string, unknown>,
   image: string,
-): Promise<string[]> {
+): Promise<Buffer> {
   const { digest } = (manifest['config'] ?? {}) as { digest?: unknown };
   if (typeof digest !== 'string')
     throw badRequest(
       `the manifest of ${image} is of a format that builds here do not take: push it again with a current tool.`,
     );
-  const blob = await client.blob(name, digest, CONFIG_BYTES);
-  const { config } = JSON.parse(blob.toString()) as { config?: { OnBuild?: unknown } | null };
-  const triggers = config?.OnBuild ?? [];
-  return Array.isArray(triggers) ? triggers.map(String) : [];
+  return client.blob(name, digest, CONFIG_BYTES);
+}
+
+/** Reads the ONBUILD instructions in the configuration of an image. */
+async function triggersOf(organizationId: string, config: Buffer, image: string): Promise<string[]> {
+  const file = { name: `the configuration of ${image}`, text: config };
+  const options: ShapeOptions = { shape: { config: { OnBuild: ['text'] } }, refusesAmbiguousKeys: true };
+  const read = (await readFileOf(organizationId, 'json-shape', file, options)) as {
+    config?: { OnBuild?: (string | null)[] };
+  } | null;
+  const triggers = read?.config?.OnBuild ?? [];
+  if (triggers.includes(null)) throw badRequest(`${file.name}: its OnBuild must be a list of texts`);
+  return triggers as string[];
 }

@@ -28,7 +28,7 @@ export function createImages(platform: Platform): Images {
   };
   return {
     resolveImage: async ({ organizationId, registryId, name, tag, signal }) => {
-      if (registryId === PUBLIC_REGISTRY) return resolvePublic(http, name, tag, signal);
+      if (registryId === PUBLIC_REGISTRY) return resolvePublic(http, { organizationId, name, tag, signal });
       const access = await accessTo(organizationId, registryId, signal);
       const reference = imageReference(access.url, name);
       const client = openRegistry(http, access, signal);
@@ -47,9 +47,13 @@ export function createImages(platform: Platform): Images {
 }
 
 /** Resolves the tag of a public image to its digest. The name has the registry's host instead of a registry of the organization. */
-async function resolvePublic(http: HttpClient, name: string, tag: string, signal: AbortSignal): Promise<string> {
+async function resolvePublic(
+  http: HttpClient,
+  { organizationId, name, tag, signal }: { organizationId: string; name: string; tag: string; signal: AbortSignal },
+): Promise<string> {
   const { base, name: within } = locateImage(name, tag, null);
-  const digest = await openRegistry(http, { url: base, credentials: null }, signal).resolveDigest(within, tag);
+  const client = openRegistry(http, { organizationId, url: base, credentials: null }, signal);
+  const digest = await client.resolveDigest(within, tag);
   return `${name}@${digest}`;
 }
 

@@ -9,8 +9,10 @@ export interface ServiceNeeds {
   resolver: HostResolver;
   repositories: RepositoryReader;
   images: ImageReader;
-  /** Returns the runtime of a cluster. Throws an error for people if this process cannot use it. */
-  runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
+  /** Id of this machine; null if this process has none. */
+  machineId: string | null;
+  /** Returns the runtime of a cluster. Throws `OnOtherMachine` or another error for people if this process cannot use it. */
+  runtimeOf(cluster: { runtime: string; nodeId: string | null }): Promise<Runtime>;
   findRegistry: RegistryFinder;
   /** Programs of Terraform and OpenTofu on this machine. */
   terraformPrograms: ProgramFinder;

@@ -27,6 +27,7 @@ export const selectServices = (db: Database) =>
       'project.name as project_name',
       'cluster.name as cluster_name',
       'cluster.runtime as cluster_runtime',
+      'cluster.node_id as cluster_node_id',
       'cluster.locked_at as cluster_locked_at',
       'release.resolution as release_resolution',
       'release.created_at as released_at',

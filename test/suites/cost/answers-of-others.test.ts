@@ -1,10 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Execution } from '#deployments/index.ts';
+import type { AddressInfo } from 'node:net';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { Execution, ServiceSnapshot } from '#deployments/index.ts';
 import { newId } from '#kernel/ids.ts';
+import { createServer } from '#kernel/node-http.ts';
 import { LIMITS } from '#kernel/parsing/formats.ts';
 import { inTransaction, systemContext } from '#platform/context.ts';
+import { createHttpClient } from '#platform/http-client/index.ts';
+import { openRegistry } from '#platform/oci/index.ts';
+import type { OpenAccess } from '#resources/cluster/index.ts';
+import { openSecretManager, type SecretManager } from '#resources/secret-manager-access/managers/index.ts';
 import { useArgoCdApps } from '#services/kinds/argocd-app/argocd-app.fixture.ts';
+import { jobHooks } from '#services/kinds/job/hooks.ts';
 import { recordTerraform } from '#services/kinds/terraform/record.ts';
 import { beginRun } from '#services/terraform-state/index.ts';
 import { lockState, writeState } from '#services/terraform-state/store.ts';
@@ -89,6 +96,128 @@ describe.each([
       const ask = async () => statuses.push((await admin.get(url)).status);
       expect(await leastBlockedBy(ask)).toBeLessThan(LONGEST_BLOCK_MS);
       expect([...new Set(statuses)]).toEqual([body.includes('"x":') ? 200 : 502]);
+    },
+    60_000,
+  );
+});
+
+/** Serves one answer to every request. Returns its address. */
+async function serve(body: Buffer): Promise<string> {
+  const server = createServer((_request, response) => response.end(body));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void (server.closeAllConnections(), server.close()));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const http = createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] });
+const ANSWER_BYTES = LIMITS['json-shape'].bytes - 100;
+
+/** Returns the result of the work or the message of its error, and the longest time that it blocked others. */
+async function measure(work: () => Promise<unknown>): Promise<{ blocked: number; end: unknown }> {
+  let end: unknown;
+  const blocked = await leastBlockedBy(async () => {
+    end = await work().catch((error: Error) => error.message);
+  });
+  return { blocked, end };
+}
+
+describe('a registry', () => {
+  const notJson = expect.stringMatching(/^The answer of .*: it is not JSON/);
+  // Short texts cost little.
+  test.each(heavyLists('{"tags":[', ']}', '"v1"', ANSWER_BYTES).slice(1))(
+    'whose list of tags is %s holds up nobody for more than 50 ms',
+    async (what, body) => {
+      const access = { organizationId: newId(), url: await serve(Buffer.from(body)), credentials: null };
+      const { blocked, end } = await measure(() => openRegistry(http, access).tags('team/app'));
+      expect(blocked).toBeLessThan(LONGEST_BLOCK_MS);
+      expect(end).toEqual(what === 'lists in lists' ? notJson : expect.any(Array));
+    },
+    60_000,
+  );
+
+  test.each(heavyLists('{"layers":[', ']}', '{"digest":"a"}', ANSWER_BYTES))(
+    'whose manifest has %s holds up nobody for more than 50 ms',
+    async (what, body) => {
+      const access = { organizationId: newId(), url: await serve(Buffer.from(body)), credentials: null };
+      const { blocked, end } = await measure(() => openRegistry(http, access).manifest('team/app', '1'));
+      expect(blocked).toBeLessThan(LONGEST_BLOCK_MS);
+      if (what === 'lists in lists') expect(end).toEqual(notJson);
+      else if (/^many/.test(what)) expect(end).toContain('it has more than 20000 values');
+      else expect(end).toMatchObject({ content: { layers: expect.any(Array) } });
+    },
+    60_000,
+  );
+});
+
+describe('a secret manager', () => {
+  const ask = async (body: string, work: (manager: SecretManager) => Promise<unknown>) => {
+    const endpoint = { mode: 'VAULT', url: await serve(Buffer.from(body)) };
+    const access = { endpoint, authentication: { mode: 'VAULT_TOKEN', token: 'x' } } as unknown as OpenAccess;
+    const { settings, clock } = app.platform;
+    const { signal } = new AbortController();
+    const manager = openSecretManager(access, { http, settings, clock, signal, organizationId: newId() });
+    return measure(() => work(manager));
+  };
+
+  test.each(heavyLists('{"data":{"keys":[', ']}}', '"name"', ANSWER_BYTES).slice(1))(
+    'that lists %s holds up nobody for more than 50 ms',
+    async (what, body) => {
+      const { blocked, end } = await ask(body, (manager) => manager.list(''));
+      expect(blocked).toBeLessThan(LONGEST_BLOCK_MS);
+      if (/^many/.test(what)) expect(end).toBe('its answer cannot be read: it has more than 20000 values');
+      else if (/beside/.test(what)) expect(end).toEqual(['name']);
+      else expect(end).toBe('it answered something that is not understood');
+    },
+    60_000,
+  );
+
+  const secrets = heavyLists('{"data":{"data":{"key":"v","more":[', ']}}}', '{}', 1_900_000);
+  test.each(secrets.filter(([what]) => /empty|keys/.test(what)))(
+    'whose secret has %s holds up nobody for more than 50 ms; one key of it is read',
+    async (_what, body) => {
+      const { blocked, end } = await ask(body, (manager) => manager.read('database#key'));
+      expect(blocked).toBeLessThan(LONGEST_BLOCK_MS);
+      expect(end).toBe('v');
+    },
+    60_000,
+  );
+});
+
+describe('a job', () => {
+  let admin: Actor;
+  let example: Awaited<ReturnType<typeof makeExample>>;
+  beforeAll(async () => {
+    admin = await app.organization();
+    example = await makeExample(admin);
+  });
+
+  const record = (output: string) => {
+    const execution = {
+      organizationId: admin.organizationId,
+      environmentId: example.environment.id,
+      deploymentId: newId(),
+      action: 'DEPLOY',
+      failure: null,
+      outcomes: [{ end: { output } }],
+    } as unknown as Execution;
+    const service = { serviceId: example.application.id } as unknown as ServiceSnapshot;
+    return inTransaction(systemContext(app.platform), (context) => jobHooks.record!(context, service, execution));
+  };
+
+  const outputs = (count: number, value: unknown) =>
+    JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, n) => [`OUT_${n}`, value])));
+
+  test.each([
+    ['too many outputs', `{${Array.from({ length: 60_000 }, (_, n) => `"k${n}":[]`).join(',')}}`, /60000 outputs/],
+    ['an output of many items', filled('{"OUT":[', '{}', ']}', 1_000_000), /value: /],
+    ['lists in lists', '['.repeat(1_000_000), /not JSON/],
+    ['15 outputs of 20,000 items', outputs(15, Array(20_000).fill({})), /^OUT_0/],
+  ])(
+    'whose output is %s holds up nobody for more than 50 ms',
+    async (_what, output, expected) => {
+      const { blocked, end } = await measure(() => record(output));
+      expect(blocked).toBeLessThan(LONGEST_BLOCK_MS);
+      expect(String(end)).toMatch(expected);
     },
     60_000,
   );

@@ -1,5 +1,6 @@
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
+import { requireMachine } from '#platform/machines/elsewhere.ts';
 import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample, useEngine, type TestEngine } from '#test/harness/engine.ts';
@@ -13,20 +14,20 @@ const app = useApp(
   {},
   {
     runtimeOf: async () => (override ? ({ name: 'fake', ...override } as Runtime) : (engine.runtime as Runtime)),
-    nodeUsage: async (cluster) =>
-      cluster.node_id === node
-        ? {
-            at: new Date(),
-            instance: node,
-            cpuCores: 4,
-            load: [0, 0, 0],
-            memoryTotalBytes: 2 ** 33,
-            memoryAvailableBytes: 2 ** 32,
-            cpuMilli: 1000,
-            architecture: 'amd64',
-            operatingSystem: 'linux',
-          }
-        : undefined,
+    nodeUsage: async (machineId) => {
+      requireMachine(node, machineId);
+      return {
+        at: new Date(),
+        instance: node,
+        cpuCores: 4,
+        load: [0, 0, 0],
+        memoryTotalBytes: 2 ** 33,
+        memoryAvailableBytes: 2 ** 32,
+        cpuMilli: 1000,
+        architecture: 'amd64',
+        operatingSystem: 'linux',
+      };
+    },
   },
 );
 const engine: TestEngine = useEngine(app);

@@ -75,7 +75,6 @@ export const READS: Exceptions[] = [
       housekeeping: ['cluster', 'environment', 'node', 'organization', 'project', 'service'],
       'platform/access': ['cluster', 'environment', 'project'],
       'platform/events': ['organization'],
-      'platform/machines': ['cluster'],
       'resources/alert-receiver': ['organization'],
       'resources/argo-cd': ['cluster'],
       'resources/cluster': ['environment', 'node', 'project', 'service'],

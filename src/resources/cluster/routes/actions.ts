@@ -1,6 +1,6 @@
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { Type } from '#platform/http/schema.ts';
-import { requestWork, settleWork } from '#resources/cluster/actions.ts';
+import { requestWork, settleWork } from '#resources/cluster/work/actions.ts';
 import type { ClusterNeeds } from '#resources/cluster/needs.ts';
 import { refuseLocked } from '#resources/cluster/rules.ts';
 import { ClusterStatus } from '#resources/cluster/schema/status.ts';

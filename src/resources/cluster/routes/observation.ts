@@ -1,7 +1,7 @@
 import { defineRoute, type Route } from '#platform/http/route.ts';
-import { clusterEvents } from '#resources/cluster/events.ts';
-import { clusterLogs, queryLogs } from '#resources/cluster/logs.ts';
-import { queryMetrics } from '#resources/cluster/metrics.ts';
+import { clusterEvents } from '#resources/cluster/observation/events.ts';
+import { clusterLogs, queryLogs } from '#resources/cluster/observation/logs.ts';
+import { queryMetrics } from '#resources/cluster/observation/metrics.ts';
 import type { ClusterNeeds } from '#resources/cluster/needs.ts';
 import { listEnvironmentsOnCluster } from '#resources/cluster/queries.ts';
 import {

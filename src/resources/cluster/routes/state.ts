@@ -2,7 +2,7 @@ import { visibleClusters } from '#platform/access/visibility.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { organizationTarget } from '#resources/organization/index.ts';
 import { listLocks, lockCluster, unlockCluster } from '#resources/cluster/lock.ts';
-import { lackOf } from '#resources/cluster/missing.ts';
+import { lackOf } from '#resources/cluster/work/missing.ts';
 import { listClusters } from '#resources/cluster/queries.ts';
 import {
   ClusterLock,

@@ -1,3 +1,4 @@
+import type { Shape } from '#kernel/parsing/formats.ts';
 import { signAws, type AwsKeys } from '#platform/aws/signature.ts';
 import type { OpenAccess } from '#resources/cluster/index.ts';
 import {
@@ -15,6 +16,17 @@ import {
   type ManagerParts,
   type SecretManager,
 } from '#resources/secret-manager-access/managers/manager.ts';
+
+/** Parts of the answers of both services. */
+const SHAPE: Shape = {
+  SecretList: [{ Name: true }],
+  Parameters: [{ Name: true }],
+  Parameter: { Value: 'text' },
+  SecretString: 'text',
+  SecretBinary: 'text',
+  NextToken: 'text',
+  __type: true,
+};
 
 /** Asks for an action of one of the two services. */
 type Call = (action: string, input: object) => Promise<any>;
@@ -67,7 +79,7 @@ function callOf(access: OpenAccess, parts: ManagerParts, service: string, target
       await credentials,
       parts.clock.now(),
     );
-    const answer = await ask(parts, url, { method: 'POST', headers: signed, body });
+    const answer = await ask(parts, url, { method: 'POST', headers: signed, body }, SHAPE);
     if (answer.status !== 200) throw failureOf(answer);
     if (typeof answer.body !== 'object' || answer.body === null) throw notUnderstood();
     return answer.body;
@@ -111,8 +123,10 @@ async function assumeRole(parts: ManagerParts, roleArn: string, region: string):
   const headers = { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' };
   const request = { method: 'POST' as const, url, headers, body, service: 'sts', region };
   const signed = await signAws(request, { accessKeyId, secretAccessKey }, parts.clock.now());
-  const answer = await ask(parts, url, { method: 'POST', headers: signed, body });
-  const part = (name: string) => new RegExp(`<${name}>([!-;=-~]+)</${name}>`).exec(answer.text)?.[1];
+  // STS answers with XML.
+  const answer = await ask(parts, url, { method: 'POST', headers: signed, body }, null);
+  const text = answer.bytes.toString();
+  const part = (name: string) => new RegExp(`<${name}>([!-;=-~]+)</${name}>`).exec(text)?.[1];
   const [assumed, secret, sessionToken] = [part('AccessKeyId'), part('SecretAccessKey'), part('SessionToken')];
   if (answer.status === 200 && assumed && secret && sessionToken)
     return { accessKeyId: assumed, secretAccessKey: secret, sessionToken };

@@ -1,3 +1,4 @@
+import type { Shape } from '#kernel/parsing/formats.ts';
 import type { OpenAccess } from '#resources/cluster/index.ts';
 import {
   allNames,
@@ -15,6 +16,13 @@ import {
   type SecretManager,
 } from '#resources/secret-manager-access/managers/manager.ts';
 
+/** Parts of the answers with secrets and tokens. */
+const SHAPE: Shape = {
+  access_token: 'text',
+  payload: { data: 'text' },
+  secrets: [{ name: true }],
+  nextPageToken: 'text',
+};
 const TOKEN_URL = 'https://oauth2.googleapis.com/token';
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
@@ -28,7 +36,8 @@ export function openGcpSecretManager(access: OpenAccess, parts: ManagerParts): S
   let token: Promise<string> | undefined;
   const get = async (path: string): Promise<any> => {
     token ??= tokenOf(access, parts);
-    const answer = await ask(parts, `${root}${path}`, { headers: { authorization: `Bearer ${await token}` } });
+    const headers = { authorization: `Bearer ${await token}` };
+    const answer = await ask(parts, `${root}${path}`, { headers }, SHAPE);
     if (answer.status !== 200) throw failureOf(answer);
     if (typeof answer.body !== 'object' || answer.body === null) throw notUnderstood();
     return answer.body;
@@ -64,11 +73,12 @@ async function tokenOf({ authentication }: OpenAccess, parts: ManagerParts): Pro
   const account = JSON.parse(authentication.json_credentials) as ServiceAccount;
   const url = account.token_uri ?? TOKEN_URL;
   const assertion = await assertionOf(account, url, parts);
-  const answer = await ask(parts, url, {
-    method: 'POST',
+  const request = {
+    method: 'POST' as const,
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams({ grant_type: GRANT, assertion }).toString(),
-  });
+  };
+  const answer = await ask(parts, url, request, SHAPE);
   if (answer.status === 400 || answer.status === 401) throw notLetIn();
   if (answer.status !== 200) throw new SecretManagerError(`it answered ${answer.status} when asked for a token`);
   return textOf(answer.body?.access_token);

@@ -1,3 +1,4 @@
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 import type { OpenAccess } from '#resources/cluster/index.ts';
 import { openAwsParameterStore, openAwsSecretsManager } from '#resources/secret-manager-access/managers/aws.ts';
 import { openGcpSecretManager } from '#resources/secret-manager-access/managers/gcp.ts';
@@ -33,25 +34,25 @@ export function openSecretManager(access: OpenAccess, parts: ManagerParts): Secr
     list: (prefix) => manager.list(prefix),
     read: async (name) => {
       const [, secret, key] = NAME_AND_KEY.exec(name) ?? [];
-      const value = secret === undefined ? await manager.read(name) : valueIn(await manager.read(secret), key!);
+      const whole = await manager.read(secret ?? name);
+      const value = secret === undefined ? whole : await valueIn(parts, whole, key!);
       if (value.includes('\0')) throw new SecretManagerError('its value is no text: there is a NUL in it');
       return value;
     },
   };
 }
 
-function valueIn(text: string, key: string): string {
-  const value = fieldOf(text, key);
+async function valueIn({ organizationId }: ManagerParts, text: string, key: string): Promise<string> {
+  const options = { shape: { [key]: 'json' } } as const;
+  const read = readFileOf(organizationId, 'json-shape', { name: 'The value', text }, options);
+  const object = (await read.catch(asNoObject)) as Record<string, string> | null;
+  const value = object?.[key];
   if (value === undefined) throw new SecretManagerError(`its value is no JSON object with the key ${key}`);
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return value.startsWith('"') ? (JSON.parse(value) as string) : value;
 }
 
-function fieldOf(text: string, key: string): unknown {
-  try {
-    const object = JSON.parse(text) as Record<string, unknown> | null;
-    return typeof object === 'object' && object !== null && Object.hasOwn(object, key) ? object[key] : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
+function asNoObject(error: unknown): null {
+  if (!(error instanceof ParsingError)) throw error;
+  if (error.kind === 'fault') return null;
+  throw new SecretManagerError(`its value cannot be read: ${error.problem}`, error);
 }

@@ -1,4 +1,6 @@
 import type { Clock } from '#kernel/clock.ts';
+import type { Shape } from '#kernel/parsing/formats.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 import { OutgoingError, type HttpClient, type OutgoingRequest } from '#platform/http-client/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
@@ -38,19 +40,24 @@ const MAX_BYTES = 4 * 1024 * 1024;
 
 export interface ManagerAnswer {
   status: number;
-  /** Undefined where it is not JSON. */
+  /** Parts of the JSON that the shape names; undefined where it is not JSON. */
   body: any;
-  text: string;
+  bytes: Buffer;
 }
 
-/** Asks a manager. Throws where there is no answer, or one that only repeats later. */
-export async function ask(parts: ManagerParts, url: string, request: OutgoingRequest): Promise<ManagerAnswer> {
+/** Asks a manager and reads the parts of its answer that the shape names. Throws where there is no answer, or one that only repeats later. */
+export async function ask(
+  parts: ManagerParts,
+  url: string,
+  request: OutgoingRequest,
+  shape: Shape | null,
+): Promise<ManagerAnswer> {
   try {
     const answer = await parts.http.request(url, { maxBytes: MAX_BYTES, ...request, signal: parts.signal });
     if (answer.truncated) throw new SecretManagerError('it answered more than 4 MiB');
     if (answer.status === 429) throw new SecretManagerError('it takes no more requests for now: try again later');
-    const text = answer.body.toString();
-    return { status: answer.status, body: parsed(text), text };
+    const body = shape && (await readBody(parts, answer.body, shape));
+    return { status: answer.status, body, bytes: answer.body };
   } catch (error) {
     if (parts.signal.aborted) throw new SecretManagerError('it did not answer in time', error);
     if (error instanceof OutgoingError) throw new SecretManagerError(withoutStop(error.message), error);
@@ -58,12 +65,14 @@ export async function ask(parts: ManagerParts, url: string, request: OutgoingReq
   }
 }
 
-function parsed(text: string): unknown {
+/** Reads the parts of an answer. The problem of one that is not JSON is not repeated: it quotes the answer, which may hold secrets. */
+async function readBody({ organizationId }: ManagerParts, text: Buffer, shape: Shape): Promise<unknown> {
   try {
-    return JSON.parse(text) as unknown;
+    return await readFileOf(organizationId, 'json-shape', { name: 'The answer', text }, { shape });
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
+    if (!(error instanceof ParsingError)) throw error;
+    if (error.kind === 'fault') return undefined;
+    throw new SecretManagerError(`its answer cannot be read: ${error.problem}`, error);
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Shape } from '#kernel/parsing/formats.ts';
 import type { OpenAccess } from '#resources/cluster/index.ts';
 import {
   allNames,
@@ -15,6 +16,7 @@ import {
 } from '#resources/secret-manager-access/managers/manager.ts';
 
 const PAGE_SIZE = 100;
+const SHAPE: Shape = { data: 'text', secrets: [{ name: true, path: true }] };
 
 /** Scaleway Secret Manager (v1beta1). A secret's name has its path before it: `shop/database` is `database` in `/shop`. */
 export function openScalewaySecretManager(
@@ -26,7 +28,7 @@ export function openScalewaySecretManager(
   const get = async (path: string, query: Record<string, string>): Promise<any> => {
     const asked = new URLSearchParams({ project_id: endpoint.project_id!, ...query });
     const headers = { 'x-auth-token': textOf(authentication.secret_key) };
-    const { status, body } = await ask(parts, `${root}${path}?${asked}`, { headers });
+    const { status, body } = await ask(parts, `${root}${path}?${asked}`, { headers }, SHAPE);
     if (status === 401) throw notLetIn();
     if (status === 403) throw notAllowed();
     if (status === 404) throw notThere();

@@ -1,3 +1,4 @@
+import type { Shape } from '#kernel/parsing/formats.ts';
 import type { OpenAccess } from '#resources/cluster/index.ts';
 import {
   ask,
@@ -14,6 +15,12 @@ import {
   type SecretManager,
 } from '#resources/secret-manager-access/managers/manager.ts';
 
+/** Parts of the answers: a secret's data is kept as JSON. */
+const SHAPE: Shape = {
+  errors: [true],
+  auth: { client_token: 'text' },
+  data: { keys: [true], data: 'json' },
+};
 /** Folders that are looked into: each is a request. */
 const MAX_FOLDERS = 200;
 
@@ -27,7 +34,7 @@ export function openVault(access: OpenAccess, parts: ManagerParts): SecretManage
   const get = async (path: string): Promise<ManagerAnswer> => {
     token ??= tokenOf(access, parts);
     const headers = { ...headersOf(access), 'x-vault-token': await token };
-    const answer = await ask(parts, addressOf(access, `${encodedPath(mount)}/${path}`), { headers });
+    const answer = await ask(parts, addressOf(access, `${encodedPath(mount)}/${path}`), { headers }, SHAPE);
     if (answer.status === 403) throw notAllowed('this, or does not accept its token');
     if (answer.status !== 200 && answer.status !== 404) throw new SecretManagerError(saying(answer.status));
     // Only where there is no engine at all is there something to say.
@@ -48,8 +55,8 @@ export function openVault(access: OpenAccess, parts: ManagerParts): SecretManage
       // A deleted version is 404 with its metadata.
       if (status === 404) throw notThere();
       const data: unknown = body?.data?.data;
-      if (typeof data !== 'object' || data === null) throw notUnderstood();
-      return JSON.stringify(data);
+      if (typeof data !== 'string' || !/^[{[]/.test(data)) throw notUnderstood();
+      return data;
     },
   };
 }
@@ -72,11 +79,12 @@ async function tokenOf(access: OpenAccess, parts: ManagerParts): Promise<string>
   const { authentication } = access;
   if (authentication.mode === 'VAULT_TOKEN') return textOf(authentication.token);
   const path = `auth/${encodedPath(authentication.mount ?? 'approle')}/login`;
-  const { status, body } = await ask(parts, addressOf(access, path), {
-    method: 'POST',
+  const request = {
+    method: 'POST' as const,
     headers: { ...headersOf(access), 'content-type': 'application/json' },
     body: JSON.stringify({ role_id: authentication.role_id, secret_id: authentication.secret_id }),
-  });
+  };
+  const { status, body } = await ask(parts, addressOf(access, path), request, SHAPE);
   if (status === 400 || status === 403) throw notLetIn();
   if (status !== 200) throw new SecretManagerError(saying(status));
   return textOf(body?.auth?.client_token);

@@ -1,30 +1,14 @@
 import { clientAddress } from '#kernel/addresses.ts';
+import { HOP_BY_HOP } from '#kernel/hop-by-hop.ts';
 
 /** Fields that belong to one connection (RFC 9110 §7.6.1) or frame a message; each side of the proxy writes its own. */
-const OF_CONNECTION = [
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-  'http2-settings',
-];
+const OF_CONNECTION = [...HOP_BY_HOP, 'transfer-encoding', 'http2-settings'];
 
 /** Request fields that only the proxy may set, besides `x-forwarded-*`. */
 const OF_PROXY = ['forwarded', 'x-real-ip', 'true-client-ip', 'x-client-ip', 'x-cluster-client-ip', 'client-ip'];
 
-const NOT_IN_REQUESTS = new Set([
-  ...OF_CONNECTION,
-  ...OF_PROXY,
-  'host',
-  'content-length',
-  'expect',
-  'proxy-authenticate',
-  'proxy-authorization',
-]);
-const NOT_IN_ANSWERS = new Set([...OF_CONNECTION, 'proxy-authenticate']);
+const NOT_IN_REQUESTS = new Set([...OF_CONNECTION, ...OF_PROXY, 'host', 'content-length', 'expect']);
+const NOT_IN_ANSWERS = new Set(OF_CONNECTION);
 /** Fields that would change how a message is framed or routed if they came after it (RFC 9110 §6.5.1). */
 const NOT_IN_TRAILERS = new Set([...NOT_IN_REQUESTS, ...NOT_IN_ANSWERS, 'set-cookie', 'authorization', 'content-type']);
 /** Fields that `Connection` cannot remove: without them a message would be interpreted differently. */

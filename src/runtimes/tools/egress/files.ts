@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 /** Source files of the program, below `src`. */
 const SOURCES = [
   'kernel/addresses.ts',
+  'kernel/hop-by-hop.ts',
   'kernel/node-http.ts',
   'runtimes/tools/egress/rules.ts',
   'runtimes/tools/egress/proxy.ts',

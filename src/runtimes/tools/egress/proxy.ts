@@ -3,6 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { isForbiddenAddress, literalAddress } from '#kernel/addresses.ts';
+import { endToEnd } from '#kernel/hop-by-hop.ts';
 import { createServer, request as requestHttp } from '#kernel/node-http.ts';
 import { ruleFor, targetOf, type Target } from '#runtimes/tools/egress/rules.ts';
 import type { Egress } from '#runtimes/runtime.ts';
@@ -18,8 +19,6 @@ export interface EgressProxyOptions extends Egress {
 const TOLD = 200;
 const CONNECT_MS = 30_000;
 const MOST_CONNECTIONS = 1000;
-/** Hop-by-hop headers, which a proxy does not forward (RFC 9110, 7.6.1). */
-const HOP = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade'];
 
 /**
  * Creates a forward proxy (CONNECT, and absolute-form for plain HTTP) to listed hosts only. It resolves names itself and connects to the
@@ -163,24 +162,15 @@ function pass(request: IncomingMessage, response: ServerResponse, url: URL, sock
     createConnection: () => socket,
     method: request.method,
     path: `${url.pathname}${url.search}`,
-    headers: { ...ownHeaders(request), host: url.host, connection: 'close' },
+    headers: { ...endToEnd(request.headers), host: url.host, connection: 'close' },
     setHost: false,
   });
   response.once('close', () => outgoing.destroy());
   outgoing.once('error', fail);
   outgoing.once('response', (answer) => {
     answer.once('error', fail);
-    response.writeHead(answer.statusCode!, ownHeaders(answer));
+    response.writeHead(answer.statusCode!, endToEnd(answer.headers));
     answer.pipe(response);
   });
   request.pipe(outgoing);
-}
-
-/** Returns the headers without the hop-by-hop ones. */
-function ownHeaders({ headers }: IncomingMessage): IncomingMessage['headers'] {
-  const named = (headers.connection ?? '')
-    .toLowerCase()
-    .split(',')
-    .map((name) => name.trim());
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => ![...HOP, ...named].includes(name)));
 }

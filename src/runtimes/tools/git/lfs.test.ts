@@ -81,6 +81,7 @@ describe('Git LFS', () => {
     ['another content', { contents: 'CONTENT' }, /is something else/],
     ['a longer one', { contents: 'x'.repeat(10_000_000) }, /longer than it should be/],
     ['none', { without: true }, /the server has not/],
+    ['a long answer', { href: `http://127.0.0.1/${'x'.repeat(300 * 1024)}` }, /the server answered more than 256 KiB/],
     ['a file of the machine', { href: 'file:///etc/passwd' }, /must be an http or https URL/],
   ] as const)('of a server that gives %s is refused', async (what, leads, message) => {
     const name = `gives-${what.replaceAll(' ', '-')}`;

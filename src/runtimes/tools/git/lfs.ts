@@ -56,7 +56,9 @@ const POINTER = /^version https:\/\/git-lfs\.github\.com\/spec\/v1\noid sha256:(
 /** Length limit of a pointer in bytes (the format's own). */
 const POINTER_BYTES = 1024;
 const MEDIA_TYPE = 'application/vnd.git-lfs+json';
-const BATCH = 100;
+/** Contents of one request. Addresses with signatures and headers take up to 3 KiB for each. */
+const BATCH = 50;
+const ANSWER_BYTES = 256 * 1024;
 const AT_ONCE = 4;
 const ASK_MS = 30_000;
 const DOWNLOAD_MS = 600_000;
@@ -123,10 +125,12 @@ async function askForActions(source: LfsSource, wanted: Pointer[]): Promise<Map<
       objects: wanted.map(({ oid, size }) => ({ oid, size })),
     }),
     timeoutMs: ASK_MS,
+    maxBytes: ANSWER_BYTES,
   });
   if (answer.status === 401 || answer.status === 403)
     throw failed(source, 'they cannot be read without a git token that may read them');
   if (answer.status !== 200) throw failed(source, `the server answered ${answer.status}`);
+  if (answer.truncated) throw failed(source, `the server answered more than ${ANSWER_BYTES / 1024} KiB`);
   return actionsOf(source, answer.body.toString('utf8'));
 }
 

@@ -1,5 +1,6 @@
 import { maskOf } from '#kernel/secrets-mask.ts';
 import { newId } from '#kernel/ids.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 import type { Execution, KindHooks, ServiceSnapshot } from '#deployments/index.ts';
 import type { Context } from '#platform/context.ts';
 import { findMcpServer } from '#resources/mcp-server/index.ts';
@@ -66,7 +67,7 @@ async function recordOutputs(
 ): Promise<string[]> {
   const { spec } = service;
   const { organizationId, environmentId, deploymentId, failure } = execution;
-  const given = answerOf(execution);
+  const given = await answerOf(execution);
   const answer = given === null ? null : maskOf(execution.secrets)(given);
   const posted = spec.outputs.filter(({ url }) => url !== null);
   for (const { name, url, headers } of posted) {
@@ -85,13 +86,16 @@ async function recordOutputs(
 }
 
 /** Returns the `result` of the program's last line; an output that is not such an object is returned whole. */
-function answerOf({ outcomes }: Execution): string | null {
+async function answerOf({ organizationId, outcomes }: Execution): Promise<string | null> {
   const text = outcomes.at(-1)?.end.output ?? null;
   if (text === null) return null;
-  try {
-    const { result } = JSON.parse(text) as { result?: unknown };
-    return typeof result === 'string' ? result : text;
-  } catch {
-    return text;
-  }
+  const shape = { result: 'text' } as const;
+  const read = readFileOf(organizationId, 'json-shape', { name: 'The output', text }, { shape });
+  const answer = (await read.catch(unlessBusy)) as { result?: string } | null;
+  return answer?.result ?? text;
 }
+
+const unlessBusy = (error: unknown): null => {
+  if (error instanceof ParsingError && error.kind !== 'busy') return null;
+  throw error;
+};

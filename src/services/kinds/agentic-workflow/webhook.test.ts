@@ -108,6 +108,26 @@ describe('the webhook of an agentic workflow', () => {
     expect(JSON.stringify(log)).not.toContain('sk-never-shown-again');
   });
 
+  test.each(['null', '["done"]', 'plain words', '', '{"result":5}'])(
+    'posts an answer that is no object with a text as it is: %s',
+    async (output) => {
+      engine.runtime.onTask('*', () => ({ output }));
+      onTestFinished(() => engine.runtime.onTask('*', null));
+      received.length = 0;
+      const admin = await app.organization();
+      const { port } = receiver.address() as AddressInfo;
+      const outputs = [{ name: 'chat', url: `http://127.0.0.1:${port}/in` }];
+      const workflow = await makeWorkflow(admin, { outputs });
+      ok(await call(workflow), 202);
+      await expect
+        .poll(async () => {
+          await AGENTIC_TASKS[0]!.run(app.platform, new AbortController().signal);
+          return received.map(({ body }) => [body.success, body.answer]);
+        })
+        .toEqual([[true, output]]);
+    },
+  );
+
   test('hands over private repositories as files: their token is nowhere that the agent is', async () => {
     const repositories = makeRepositoryRoot();
     const repository = repositories.make('private');

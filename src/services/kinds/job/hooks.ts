@@ -1,6 +1,6 @@
 import { AppError } from '#kernel/errors.ts';
+import { readFileOf } from '#kernel/parsing/index.ts';
 import { outputPathOf, type KindHooks } from '#deployments/index.ts';
-import { parseOutputs } from '#services/kinds/job/outputs.ts';
 import { recordOutputs } from '#services/capabilities/service/variables/index.ts';
 
 /** Stores the outputs of a job's event as variables of its environment (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
@@ -13,7 +13,8 @@ export const jobHooks: KindHooks = {
     const { organizationId, environmentId, deploymentId } = execution;
     const place = { organizationId, environmentId, deploymentId, serviceId: service.serviceId };
     try {
-      return await recordOutputs(context, place, parseOutputs(output, path));
+      const outputs = await readFileOf(organizationId, 'job-outputs', { name: path, text: output });
+      return await recordOutputs(context, place, outputs);
     } catch (error) {
       // Errors of the rules for variables do not name the file.
       if (error instanceof AppError && !error.message.startsWith(path))

@@ -356,12 +356,12 @@ describe('what a job writes', () => {
   });
 
   test.each([
-    ['{"A": "b",\n "C": }', `${OUTPUT} is not JSON: line 2, column 7.`],
-    ['["A"]', `${OUTPUT} must be a JSON object`],
-    ['{"A": {"text": "b"}}', `${OUTPUT}, "A": "value" is missing.`],
-    ['{"A": {"value": "b", "sensitive": "yes"}}', `${OUTPUT}, "A": "sensitive" must be true or false.`],
-    ['{"A": {"value": "b", "secret": true}}', `${OUTPUT}, "A": "secret" is none of`],
-    ['{"A": null}', `${OUTPUT}, "A" has no value`],
+    ['{"A": "b",\n "C": }', `${OUTPUT}: it is not JSON: line 2, column 7`],
+    ['["A"]', `${OUTPUT}: it must be a JSON object`],
+    ['{"A": {"text": "b"}}', `${OUTPUT}: "A": "value" is missing`],
+    ['{"A": {"value": "b", "sensitive": "yes"}}', `${OUTPUT}: "A": "sensitive" must be true or false`],
+    ['{"A": {"value": "b", "secret": true}}', `${OUTPUT}: "A": "secret" is not allowed here`],
+    ['{"A": null}', `${OUTPUT}: "A" has no value`],
     ['{"not a key": "b"}', `${OUTPUT}: key: must begin with a letter`],
     ['{"A": {"value": "b", "mount_path": "relative"}}', `${OUTPUT}: mount_path: must be absolute`],
   ])('fails the deployment where it is wrong: %s', async (output, message) => {

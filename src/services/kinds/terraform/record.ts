@@ -1,9 +1,9 @@
 import type { Execution, ServiceSnapshot } from '#deployments/index.ts';
-import type { StateReading, TerraformAnswer } from '#kernel/parsing/formats.ts';
+import type { JobOutput, StateReading, TerraformAnswer } from '#kernel/parsing/formats.ts';
 import { readFileOf } from '#kernel/parsing/index.ts';
 import { readParts } from '#kernel/parsing/parts.ts';
 import type { Context } from '#platform/context.ts';
-import { recordOutputs, type Output } from '#services/capabilities/service/variables/index.ts';
+import { recordOutputs } from '#services/capabilities/service/variables/index.ts';
 import { isOwnUnlock } from '#services/kinds/terraform/deploy.ts';
 import { keepsState } from '#services/kinds/terraform/run-files.ts';
 import * as queries from '#services/kinds/terraform/queries.ts';
@@ -103,7 +103,7 @@ async function keepOutputs(
   if (action !== 'DEPLOY') return recordOutputs(context, place, []);
   if (!state) return [];
   const lines: string[] = [];
-  const outputs = new Map<string, Output>();
+  const outputs = new Map<string, JobOutput>();
   for (const output of await readParts<StateOutput>(state.outputs)) {
     const made = toOutput(output);
     const refusal = refusalOf(context, made, outputs.has(made.key));
@@ -116,7 +116,7 @@ async function keepOutputs(
 /** Longest value of a variable (docs/contributing/rules.md 32). */
 const MAX_VALUE = 65_536;
 
-function refusalOf(context: Context, { key, value }: Output, isTaken: boolean): string | undefined {
+function refusalOf(context: Context, { key, value }: JobOutput, isTaken: boolean): string | undefined {
   if (isTaken) return `${key} is another output's already`;
   if (key.startsWith(context.settings.builtInVariablePrefix))
     return `${context.settings.builtInVariablePrefix} is the prefix of built-in ones`;
@@ -126,7 +126,7 @@ function refusalOf(context: Context, { key, value }: Output, isTaken: boolean): 
 }
 
 /** Converts an output. Names in Terraform may have characters that names of variables must not have. */
-const toOutput = ({ name, value, sensitive }: StateOutput): Output => ({
+const toOutput = ({ name, value, sensitive }: StateOutput): JobOutput => ({
   key: name.replaceAll(/[^a-zA-Z0-9_]/g, '_').replace(/^(?=\d)/, '_'),
   value: value.toWellFormed().replaceAll('\0', ''),
   isSecret: sensitive,

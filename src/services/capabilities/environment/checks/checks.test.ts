@@ -159,12 +159,14 @@ describe('the check of an image', () => {
     const anonymous = await check({ image_name: `${host}/closed/app`, tag: '1' });
     expect([anonymous.status, anonymous.body.message]).toEqual([400, expect.stringContaining('does not let us read')]);
     registries.set(`${admin.organizationId}/${registryId}`, {
+      organizationId: admin.organizationId,
       url: `http://${host}`,
       credentials: { username: 'ada', password: 'secret' },
     });
     expect(ok(await check(closed), 200)).toEqual({});
     expect(authorizations).toContain('/v2/closed/app/manifests/1 Bearer granted');
     registries.set(`${admin.organizationId}/${registryId}`, {
+      organizationId: admin.organizationId,
       url: `http://${host}`,
       credentials: { username: 'ada', password: 'wrong-password' },
     });
@@ -176,7 +178,11 @@ describe('the check of an image', () => {
   test('refuses a registry of another organization and malformed names, naming the field', async () => {
     const stranger = await app.organization();
     const registryId = newId();
-    registries.set(`${stranger.organizationId}/${registryId}`, { url: `http://${host}`, credentials: null });
+    registries.set(`${stranger.organizationId}/${registryId}`, {
+      organizationId: stranger.organizationId,
+      url: `http://${host}`,
+      credentials: null,
+    });
     for (const [body, field] of [
       [{ registry_id: registryId, image_name: 'open/app', tag: '1' }, 'registry_id'],
       [{ image_name: 'a b', tag: '1' }, 'image_name'],

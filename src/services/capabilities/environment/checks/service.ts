@@ -77,14 +77,13 @@ export async function checkHelmChart(
 /** 400 unless the registry has the image. */
 export async function checkContainerImage(context: CheckContext, needs: CheckNeeds, input: ContainerImageCheckInput) {
   const { registry_id: registryId } = input;
+  const { organizationId } = context.target;
   const http = createHttpClient({ allowedPrivateAddresses: context.settings.allowedPrivateAddresses });
   try {
-    const registry = registryId
-      ? await needs.findRegistry(context, context.target.organizationId, registryId)
-      : undefined;
+    const registry = registryId ? await needs.findRegistry(context, organizationId, registryId) : undefined;
     if (registryId && !registry) throw invalidField('registry_id', 'names no container registry of this organization');
     const image = locateImage(input.image_name, input.tag, registry?.url ?? null);
-    const access = { url: image.base, credentials: registry?.credentials ?? null };
+    const access = { organizationId, url: image.base, credentials: registry?.credentials ?? null };
     await openRegistry(http, access, context.signal).resolveDigest(image.name, image.tag);
   } catch (error) {
     throw registryProblem(error);

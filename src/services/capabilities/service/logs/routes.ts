@@ -207,7 +207,7 @@ async function readLines(
   // Nothing runs: what the last instance wrote that did not get ready is all that there is.
   if (!service.handle) return (await kept()).slice(-tail);
   try {
-    const runtime = await needs.runtimeOf({ id: service.cluster_id, runtime: service.cluster_runtime });
+    const runtime = await needs.runtimeOf({ runtime: service.cluster_runtime, nodeId: service.cluster_node_id });
     const lines: LogLine[] = [];
     for await (const line of runtime.logs(service.handle as Handle, { tail, follow: false, signal })) lines.push(line);
     return lines.length > 0 ? lines.slice(-tail) : (await kept()).slice(-tail);

@@ -22,7 +22,7 @@ export async function runtimeOf(
   service: ServiceTarget,
 ): Promise<Runtime> {
   try {
-    return await needs.runtimeOf({ id: service.cluster_id, runtime: service.cluster_runtime });
+    return await needs.runtimeOf({ runtime: service.cluster_runtime, nodeId: service.cluster_node_id });
   } catch (error) {
     throw toAppError(error);
   }

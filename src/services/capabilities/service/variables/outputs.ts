@@ -1,4 +1,5 @@
 import { newId } from '#kernel/ids.ts';
+import type { JobOutput } from '#kernel/parsing/formats.ts';
 import type { Context } from '#platform/context.ts';
 import type { VariableRecord } from '#deployments/model/variables.ts';
 import { ofRow } from '#services/capabilities/service/variables/line.ts';
@@ -6,16 +7,6 @@ import * as queries from '#services/capabilities/service/variables/output-querie
 import { openSecrets, sealSecrets } from '#services/capabilities/service/variables/secrets.ts';
 import { checkSaid } from '#services/capabilities/service/variables/rules.ts';
 import { freeze, thawVariables } from '#services/capabilities/service/variables/snapshot.ts';
-
-/** Value that an execution wrote (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
-export interface Output {
-  key: string;
-  value: string;
-  isSecret: boolean;
-  description: string | null;
-  /** Absolute path; makes it a file. */
-  mountPath: string | null;
-}
 
 /** The execution that wrote outputs. */
 export interface OutputPlace {
@@ -30,7 +21,7 @@ export interface OutputPlace {
  * the environment stays, because the outputs of a deployment make nothing out of date (docs/contributing/engine.md). A variable that a user
  * created keeps its value. Returns lines for the log. Throws 400 for a key, a value or a path that variables do not allow.
  */
-export async function recordOutputs(context: Context, place: OutputPlace, outputs: Output[]): Promise<string[]> {
+export async function recordOutputs(context: Context, place: OutputPlace, outputs: JobOutput[]): Promise<string[]> {
   for (const { key, value, mountPath, description } of outputs)
     checkSaid({ key, value, mount_path: mountPath, description }, context.settings.builtInVariablePrefix);
   const keys = outputs.map(({ key }) => key);
@@ -69,7 +60,7 @@ const isOutput = (row: queries.RowInTheWay) => row.output_of !== null && row.sec
 async function write(
   context: Context,
   place: OutputPlace,
-  output: Output,
+  output: JobOutput,
   row: queries.RowInTheWay | undefined,
 ): Promise<string> {
   const { organizationId, environmentId } = place;

@@ -20,7 +20,7 @@ const ListQuery = Type.Object({
 });
 
 /** Endpoints of backups and restores of databases. The first three are the reference's. */
-export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] => [
+export const backupRoutes = (needs: Pick<ServiceNeeds, 'machineId' | 'runtimeOf'>): Route[] => [
   defineRoute({
     ...ofDatabase,
     id: 'listDatabaseBackup',
@@ -119,7 +119,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'runtimeOf'>): Route[] =>
     answer: { status: 200, body: Type.String({ format: 'binary' }), contentType: 'application/octet-stream' },
     errors: [409, 502],
     transaction: false,
-    handler: (call) => service.downloadBackup(call, call.target),
+    handler: (call) => service.downloadBackup(call, needs, call.target),
   }),
   defineRoute({
     ...ofDatabase,

@@ -1,4 +1,4 @@
-import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
+import { requireMachine } from '#platform/machines/elsewhere.ts';
 import { anySignal } from '#kernel/lease-signal.ts';
 import { conflict, internal, invalidField, notFound, badGateway } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
@@ -86,13 +86,16 @@ export async function findOwnBackup(call: Call<ServiceTarget>, id: string): Prom
 }
 
 /** Returns the dump as its tools wrote it. Throws 409 while there is none; the machine that has the file answers the request. */
-export async function downloadBackup(context: Context, backup: BackupTarget): Promise<FileAnswer> {
+export async function downloadBackup(
+  context: Context,
+  { machineId }: Pick<ServiceNeeds, 'machineId'>,
+  backup: BackupTarget,
+): Promise<FileAnswer> {
   requireReady(backup);
   const file = await fileOf(context, backup);
   await access(backupPath(file)).catch((cause: unknown) => {
-    throw backup.node_id === null
-      ? badGateway('The file of this backup is gone.', cause)
-      : new OnOtherMachine(backup.node_id);
+    requireMachine(machineId, backup.node_id);
+    throw badGateway('The file of this backup is gone.', cause);
   });
   await inTransaction(context, (inside) => tell(inside, backup, 'EXPORT'));
   const name = `${backup.database_name}-${backup.created_at.toISOString().slice(0, 19)}.${backup.extension}`;
@@ -126,7 +129,7 @@ export async function planRestore(call: Call<ServiceTarget>, needs: Pick<Service
   call.require('database.backup', located(backup));
   requireReady(backup);
   requireReadable(database.spec as DatabaseSpec, backup);
-  const runtime = await needs.runtimeOf({ id: database.cluster_id, runtime: database.cluster_runtime });
+  const runtime = await needs.runtimeOf({ runtime: database.cluster_runtime, nodeId: database.cluster_node_id });
   const signal = anySignal([call.signal, AbortSignal.timeout(LOOK_MS)]);
   const replaces = await contentsOf(await serverOf(call, organizationId, database, runtime), signal).catch(
     (cause: unknown) => {

@@ -1,7 +1,7 @@
 import { sql, type Database } from '#platform/database/index.ts';
 import { ClaimLost, leasedTable, type RowClaim } from '#platform/work/index.ts';
-import type { LogEntry } from '#resources/cluster/work-queries.ts';
-import type { WorkAction } from '#resources/cluster/states.ts';
+import type { LogEntry } from '#resources/cluster/work/queries.ts';
+import type { WorkAction } from '#resources/cluster/work/states.ts';
 
 /** Claim on work of a cluster. */
 export interface ClusterClaim extends RowClaim {

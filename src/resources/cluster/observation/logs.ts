@@ -3,9 +3,9 @@ import type { Context } from '#platform/context.ts';
 import type { Static } from '#platform/http/schema.ts';
 import type { ClusterRow } from '#resources/cluster/queries.ts';
 import type { LogsQuery } from '#resources/cluster/schema/observation.ts';
-import { matches, parseSelector } from '#resources/cluster/selector.ts';
-import { parseDuration, parseTime } from '#resources/cluster/time.ts';
-import { listLogs, type LogRow } from '#resources/cluster/work-queries.ts';
+import { matches, parseSelector } from '#resources/cluster/observation/selector.ts';
+import { parseDuration, parseTime } from '#resources/cluster/observation/time.ts';
+import { listLogs, type LogRow } from '#resources/cluster/work/queries.ts';
 
 const HOUR_MS = 3_600_000;
 const DEFAULT_LIMIT = 100;

@@ -4,10 +4,10 @@ import type { Call } from '#platform/http/route.ts';
 import { CLUSTER_WORK } from '#resources/cluster/channels.ts';
 import * as queries from '#resources/cluster/queries.ts';
 import { auditCluster, findRow, refuseLocked } from '#resources/cluster/rules.ts';
-import { COURSES, type WorkAction } from '#resources/cluster/states.ts';
+import { COURSES, type WorkAction } from '#resources/cluster/work/states.ts';
 import type { ClusterTarget } from '#resources/cluster/target.ts';
 import { toStatusView } from '#resources/cluster/view.ts';
-import * as work from '#resources/cluster/work-queries.ts';
+import * as work from '#resources/cluster/work/queries.ts';
 
 const FIRST_LOOK_MS = 50;
 const LONGEST_LOOK_MS = 500;

@@ -3,19 +3,19 @@ import type { Origin } from '#platform/access/principal.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import { ClaimLost, type Lease } from '#platform/work/index.ts';
 import { placeRefusal } from '#resources/cluster/allowed.ts';
-import { lackOf } from '#resources/cluster/missing.ts';
+import { lackOf } from '#resources/cluster/work/missing.ts';
 import * as queries from '#resources/cluster/queries.ts';
 import { auditCluster } from '#resources/cluster/rules.ts';
 import { openClusterSecret } from '#resources/cluster/secrets.ts';
-import { COURSES, type WorkEnd } from '#resources/cluster/states.ts';
+import { COURSES, type WorkEnd } from '#resources/cluster/work/states.ts';
 import {
   endOnCluster,
   endWork,
   findRunningServices,
   logWork,
   type ClusterClaim,
-} from '#resources/cluster/work-claims.ts';
-import { listOpenWork, type LogEntry } from '#resources/cluster/work-queries.ts';
+} from '#resources/cluster/work/claims.ts';
+import { listOpenWork, type LogEntry } from '#resources/cluster/work/queries.ts';
 
 /** Attempts without an end after which work is given up, because it takes its process down. */
 export const MOST_ATTEMPTS = 5;

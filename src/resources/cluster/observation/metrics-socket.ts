@@ -1,6 +1,5 @@
 import { badRequest } from '#kernel/errors.ts';
 import { permits, type Principal } from '#platform/access/principal.ts';
-import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
 import { defineSocket, SharedLooks, type Socket, type SocketCall } from '#platform/sockets/index.ts';
 import type { ClusterInstance, ClusterSocketNeeds, NodeUsage } from '#resources/cluster/needs.ts';
 import { clusterTarget, type ClusterTarget } from '#resources/cluster/target.ts';
@@ -32,11 +31,11 @@ export function clusterMetricsSocket(needs: ClusterSocketNeeds): Socket {
           `Cluster ${cluster.name} on the ${cluster.runtime} runtime is on no machine of this installation: look at its metrics there.`,
         );
       const read = async (): Promise<Look> => {
-        const [node, instances] = await Promise.all([needs.nodeUsage(cluster), needs.measureCluster(call, cluster)]);
-        if (!node) throw new OnOtherMachine(machineId);
+        const [node, instances] = await Promise.all([needs.nodeUsage(machineId), needs.measureCluster(call, cluster)]);
         return { node, instances };
       };
-      if (!(await needs.nodeUsage(cluster))) throw new OnOtherMachine(machineId);
+      // Before the handshake, as long as another machine can still be asked instead of this one.
+      await needs.nodeUsage(machineId);
       return async (peer) => {
         for await (const look of looks.follow(cluster.id, read, peer.signal))
           await peer.send(JSON.stringify(toView(cluster, look, peer.who())));

@@ -1,12 +1,11 @@
-import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import type { Static } from '#platform/http/schema.ts';
 import type { ClusterNeeds, NodeMetrics } from '#resources/cluster/needs.ts';
 import type { MetricsQuery } from '#resources/cluster/schema/observation.ts';
-import { matches, parseSelector } from '#resources/cluster/selector.ts';
+import { matches, parseSelector } from '#resources/cluster/observation/selector.ts';
 import type { ClusterTarget } from '#resources/cluster/target.ts';
-import { parseTime } from '#resources/cluster/time.ts';
+import { parseTime } from '#resources/cluster/observation/time.ts';
 
 const HELP =
   'a metric by its name with labels at most is understood here, such as node_memory_MemTotal_bytes{instance="…"}; expressions need a Prometheus';
@@ -41,8 +40,7 @@ export async function queryMetrics(
     );
   const selector = parseSelector(query.query, HELP);
   if (selector.name === null || selector.filters.length > 0) throw badRequest(`query: ${HELP}`);
-  const node = await needs.nodeMetrics(cluster);
-  if (!node) throw new OnOtherMachine(cluster.node_id);
+  const node = await needs.nodeMetrics(cluster.node_id);
   const read = Object.hasOwn(METRICS, selector.name) ? METRICS[selector.name] : undefined;
   const labels = { __name__: selector.name, instance: node.instance, cluster_id: cluster.id };
   const known = read !== undefined && matches(selector.matchers, labels);

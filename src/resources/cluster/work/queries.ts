@@ -1,6 +1,6 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { Step } from '#resources/cluster/schema/observation.ts';
-import type { WorkAction } from '#resources/cluster/states.ts';
+import type { WorkAction } from '#resources/cluster/work/states.ts';
 
 /** Number of ended works that are kept of each cluster, with their logs. */
 const KEPT_WORK = 50;

@@ -9,8 +9,8 @@ import {
   type ClusterReport,
   type ClusterToCheck,
 } from '#resources/cluster/index.ts';
-import { claimWork, CLUSTER_WORK_TABLE, endWork } from '#resources/cluster/work-claims.ts';
-import { runWork } from '#resources/cluster/work-run.ts';
+import { claimWork, CLUSTER_WORK_TABLE, endWork } from '#resources/cluster/work/claims.ts';
+import { runWork } from '#resources/cluster/work/run.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
 const app = useApp();

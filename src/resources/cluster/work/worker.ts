@@ -4,11 +4,11 @@ import { WorkLoop, type ClaimRequest, type WorkKind, type WorkReport } from '#pl
 import { CLUSTER_WORK } from '#resources/cluster/channels.ts';
 import { endExpiredLocks } from '#resources/cluster/lock.ts';
 import { setState } from '#resources/cluster/queries.ts';
-import { COURSES } from '#resources/cluster/states.ts';
-import { claimWork, CLUSTER_WORK_TABLE, type ClusterClaim } from '#resources/cluster/work-claims.ts';
-import { giveUpWork, MOST_ATTEMPTS, runWork, type WorkParts } from '#resources/cluster/work-run.ts';
+import { COURSES } from '#resources/cluster/work/states.ts';
+import { claimWork, CLUSTER_WORK_TABLE, type ClusterClaim } from '#resources/cluster/work/claims.ts';
+import { giveUpWork, MOST_ATTEMPTS, runWork, type WorkParts } from '#resources/cluster/work/run.ts';
 
-export type { ClusterReport, ClusterToCheck } from '#resources/cluster/work-run.ts';
+export type { ClusterReport, ClusterToCheck } from '#resources/cluster/work/run.ts';
 
 export interface ClusterWorkerOptions extends Omit<WorkParts, 'checkTimeoutMs'> {
   /** Id of this machine: clusters on other machines are left to the workers there. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { AppError } from '#kernel/errors.ts';
-import { matches, parseSelector } from '#resources/cluster/selector.ts';
-import { parseDuration, parseTime } from '#resources/cluster/time.ts';
+import { matches, parseSelector } from '#resources/cluster/observation/selector.ts';
+import { parseDuration, parseTime } from '#resources/cluster/observation/time.ts';
 
 describe('a selector', () => {
   test('is read with name, labels and filters of lines', () => {

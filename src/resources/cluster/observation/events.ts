@@ -3,8 +3,8 @@ import type { Context } from '#platform/context.ts';
 import type { Static } from '#platform/http/schema.ts';
 import type { ClusterRow } from '#resources/cluster/queries.ts';
 import type { EventsQuery } from '#resources/cluster/schema/observation.ts';
-import { parseTime } from '#resources/cluster/time.ts';
-import { listWorkBetween } from '#resources/cluster/work-queries.ts';
+import { parseTime } from '#resources/cluster/observation/time.ts';
+import { listWorkBetween } from '#resources/cluster/work/queries.ts';
 
 /** Component that reports every event of a cluster. */
 const COMPONENT = 'quarterdeck';
