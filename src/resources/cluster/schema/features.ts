@@ -12,7 +12,14 @@ export const FeatureRequest = named(
     id: Type.Optional(OneOf(FEATURES)),
     value: Type.Optional(
       Type.Unsafe<unknown>({
-        anyOf: [Type.String(), Type.Boolean(), AwsNetwork, GcpNetwork, Karpenter, Nullable(NatGateway)],
+        anyOf: [
+          Type.String({ maxLength: 1000 }),
+          Type.Boolean(),
+          AwsNetwork,
+          GcpNetwork,
+          Karpenter,
+          Nullable(NatGateway),
+        ],
       }),
     ),
   }),

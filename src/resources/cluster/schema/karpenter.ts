@@ -13,16 +13,18 @@ const Requirements = Type.Array(
   Type.Object({
     key: OneOf(['InstanceFamily', 'InstanceSize', 'Arch', 'SkuFamily', 'SkuVersion']),
     operator: OneOf(['In']),
-    values: Type.Array(Type.String()),
+    values: Type.Array(Type.String({ maxLength: 255 }), { maxItems: 100 }),
   }),
   { maxItems: 100 },
 );
 
 const Consolidation = Type.Object({
   enabled: Type.Boolean(),
-  days: Type.Array(OneOf(['MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY', 'SUNDAY'])),
-  start_time: Type.String(),
-  duration: Type.String(),
+  days: Type.Array(OneOf(['MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY', 'SUNDAY']), {
+    maxItems: 7,
+  }),
+  start_time: Type.String({ maxLength: 255 }),
+  duration: Type.String({ maxLength: 255 }),
 });
 
 const Limits = Type.Object({
@@ -32,7 +34,7 @@ const Limits = Type.Object({
   max_gpu: Type.Optional(Type.Integer({ minimum: 0 })),
 });
 
-const ConsolidateAfter = Type.Optional(Type.String({ pattern: '^\\d+(s|m|h)$' }));
+const ConsolidateAfter = Type.Optional(Type.String({ pattern: '^\\d+(s|m|h)$', maxLength: 255 }));
 
 const pool = {
   limits: Type.Optional(Limits),

@@ -1,6 +1,8 @@
 import { named, Nullable, OneOf, Type } from '#platform/http/schema.ts';
 
-const Ids = Type.Array(Type.String(), { maxItems: 50 });
+/** Name or id at a cloud provider. */
+const Name = Type.String({ maxLength: 255 });
+const Ids = Type.Array(Name, { maxItems: 50 });
 const OptionalIds = Type.Optional(Nullable(Ids));
 
 /** Subnets for Fargate, the part of a network that can be edited on its own. */
@@ -14,7 +16,7 @@ const KarpenterSubnets = {
 export const AwsNetwork = named(
   'ClusterAwsNetwork',
   Type.Object({
-    aws_vpc_eks_id: Type.String(),
+    aws_vpc_eks_id: Name,
     eks_subnets_zone_a_ids: Ids,
     eks_subnets_zone_b_ids: Ids,
     eks_subnets_zone_c_ids: Ids,
@@ -36,11 +38,11 @@ export const AwsNetwork = named(
 export const GcpNetwork = named(
   'ClusterGcpNetwork',
   Type.Object({
-    vpc_name: Type.String(),
-    vpc_project_id: Type.Optional(Nullable(Type.String())),
-    subnetwork_name: Type.Optional(Nullable(Type.String())),
-    ip_range_services_name: Type.Optional(Nullable(Type.String())),
-    ip_range_pods_name: Type.Optional(Nullable(Type.String())),
+    vpc_name: Name,
+    vpc_project_id: Type.Optional(Nullable(Name)),
+    subnetwork_name: Type.Optional(Nullable(Name)),
+    ip_range_services_name: Type.Optional(Nullable(Name)),
+    ip_range_pods_name: Type.Optional(Nullable(Name)),
     additional_ip_range_pods_names: Type.Optional(Ids),
     private_nodes: Type.Optional(Type.Boolean()),
   }),
