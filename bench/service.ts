@@ -86,7 +86,7 @@ const server = createServer({
   },
 });
 const url = await server.listen({ host: '127.0.0.1', port: 0 });
-const newWorker = () => createWorker(base, { get: async () => runtime }, sources as never);
+const newWorker = () => createWorker(base, { runtimeOf: async () => runtime }, sources as never);
 let worker: ReturnType<typeof newWorker> | undefined;
 
 /** Deploys the first cluster, without which nothing can be deployed on it. */

@@ -1329,6 +1329,7 @@ create table tombstone (
   next_at timestamp with time zone not null default now(),
   last_error text,
   created_at timestamp with time zone not null default now(),
+  cluster_id uuid,
   constraint tombstone_kind_check CHECK ((kind = ANY (ARRAY['SERVICE'::text, 'IMAGE'::text, 'ENVIRONMENT'::text, 'DEPLOYMENT'::text]))),
   constraint tombstone_pkey PRIMARY KEY (id)
 );
@@ -1584,8 +1585,8 @@ CREATE OR REPLACE FUNCTION public.bury_environments()
  LANGUAGE plpgsql
 AS $function$
 begin
-  insert into tombstone (kind, organization_id, project_id, environment_id, runtime, node_id, number)
-  select 'ENVIRONMENT', gone.organization_id, gone.project_id, gone.id, c.runtime, c.node_id, gone.deployment_number
+  insert into tombstone (kind, organization_id, project_id, environment_id, runtime, node_id, cluster_id, number)
+  select 'ENVIRONMENT', gone.organization_id, gone.project_id, gone.id, c.runtime, c.node_id, c.id, gone.deployment_number
   from gone join cluster c on c.id = gone.cluster_id
   where gone.deployment_number > 0;
   return null;
@@ -1596,8 +1597,8 @@ CREATE OR REPLACE FUNCTION public.bury_images()
  LANGUAGE plpgsql
 AS $function$
 begin
-  insert into tombstone (kind, organization_id, project_id, environment_id, service_id, image, runtime, node_id, number)
-  select distinct 'IMAGE', e.organization_id, e.project_id, e.id, s.id, gone.image, c.runtime, c.node_id, e.deployment_number
+  insert into tombstone (kind, organization_id, project_id, environment_id, service_id, image, runtime, node_id, cluster_id, number)
+  select distinct 'IMAGE', e.organization_id, e.project_id, e.id, s.id, gone.image, c.runtime, c.node_id, c.id, e.deployment_number
   from gone
   join service s on s.id = gone.service_id
   join environment e on e.id = s.environment_id
@@ -1612,8 +1613,8 @@ CREATE OR REPLACE FUNCTION public.bury_services()
  LANGUAGE plpgsql
 AS $function$
 begin
-  insert into tombstone (kind, organization_id, project_id, environment_id, service_id, runtime, node_id, number)
-  select 'SERVICE', e.organization_id, e.project_id, e.id, gone.id, c.runtime, c.node_id, e.deployment_number
+  insert into tombstone (kind, organization_id, project_id, environment_id, service_id, runtime, node_id, cluster_id, number)
+  select 'SERVICE', e.organization_id, e.project_id, e.id, gone.id, c.runtime, c.node_id, c.id, e.deployment_number
   from gone
   join environment e on e.id = gone.environment_id
   join cluster c on c.id = e.cluster_id
@@ -1627,8 +1628,8 @@ CREATE OR REPLACE FUNCTION public.bury_unreleased_images()
  LANGUAGE plpgsql
 AS $function$
 begin
-  insert into tombstone (kind, organization_id, project_id, environment_id, service_id, image, runtime, node_id, number)
-  select distinct 'IMAGE', e.organization_id, e.project_id, e.id, s.id, t.output ->> 'image', c.runtime, c.node_id, e.deployment_number
+  insert into tombstone (kind, organization_id, project_id, environment_id, service_id, image, runtime, node_id, cluster_id, number)
+  select distinct 'IMAGE', e.organization_id, e.project_id, e.id, s.id, t.output ->> 'image', c.runtime, c.node_id, c.id, e.deployment_number
   from deployment_step t
   join service s on s.id = t.service_id
   join environment e on e.id = s.environment_id

@@ -45,7 +45,7 @@ export async function startBackground(
     nodeId: base.nodeId,
     checkRuntime: async (cluster) => {
       try {
-        return await (await runtimes.get(cluster.runtime)).check();
+        return await (await runtimes.runtimeOf(cluster)).check();
       } catch (error) {
         if (error instanceof RuntimeError) return { ok: false, description: error.message, limits: [] };
         throw error;
@@ -67,7 +67,7 @@ export async function startBackground(
   const backups = new BackupWorker({
     platform,
     nodeId: base.nodeId,
-    runtimeOf: (cluster) => runtimes.get(cluster.runtime),
+    runtimes,
   });
   const schedule = new Schedule(platform, TASKS);
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));

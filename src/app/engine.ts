@@ -2,7 +2,7 @@ import path from 'node:path';
 import { createImages } from '#services/images/registry-images.ts';
 import { createStates, createTerraformHooks } from '#app/terraform.ts';
 import type { Base } from '#app/install.ts';
-import type { Runtimes } from '#app/runtimes.ts';
+import type { ClusterRuntimes } from '#runtimes/runtime.ts';
 import { createPretendedSources } from '#services/sources/pretended-sources.ts';
 import type { OrganizationSources } from '#services/sources/sources.ts';
 import { ExecutionWorker } from '#deployments/executions/worker.ts';
@@ -38,7 +38,7 @@ export const createExecutionWorker = (...of: Parameters<typeof engineParts>): Ex
 
 function engineParts(
   base: EngineBase,
-  runtimes: Pick<Runtimes, 'get'>,
+  runtimes: ClusterRuntimes,
   sources: OrganizationSources,
   tracer: Tracer = noTracer,
   states: StateServer = createStates(base.platform),
@@ -49,7 +49,6 @@ function engineParts(
   const real = { ...createImages(base.platform), ...sources };
   const pretended = createPretendedSources(real);
   const pretends = (runtime: string) => base.pretendsSources === true && runtime === 'fake';
-  const runtimeOf = (cluster: { runtime: string }) => runtimes.get(cluster.runtime);
   return {
     platform,
     directConfig: base.directConfig,
@@ -59,10 +58,10 @@ function engineParts(
     checkPlace: (organizationId, clusterId) => refuseCluster(platform, organizationId, clusterId),
     checkPublished: (service, ports) => checkPublished(platform, service, ports),
     checkDisk: (organizationId) => refuseFullDisk(platform, base.nodeId, organizationId),
-    runtimeOf,
+    runtimes,
     sourcesFor: (runtime) => (pretends(runtime) ? pretended : real),
     tracer,
-    hooks: { ...HOOKS_BY_KIND, TERRAFORM: createTerraformHooks(platform, states, { sources, pretends, runtimeOf }) },
+    hooks: { ...HOOKS_BY_KIND, TERRAFORM: createTerraformHooks(platform, states, { sources, pretends, runtimes }) },
     expand: createExpand(),
     deleteOtherRoutes: deleteOtherRoutedDomains,
     routeDomains: (context, organizationId, service) => routeDomains(context, resolver, organizationId, service),

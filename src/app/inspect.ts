@@ -20,7 +20,7 @@ export async function inspectRuntimes(settings: Settings): Promise<{ chosen: str
   try {
     const findings: Finding[] = [];
     for (const name of ['docker', 'host']) {
-      const report = await runtimes.get(name).then((runtime) => runtime.check(), whyNot);
+      const report = await runtimes.onMachine(name).then((runtime) => runtime.check(), whyNot);
       findings.push({
         name: `runtime ${name}`,
         state: report.ok ? 'ok' : 'missing',

@@ -3,7 +3,7 @@ import { createRuntimes } from '#app/runtimes.ts';
 import type { Comparison } from '#clusters/drift.ts';
 import { findUnknown, removeFound, takeInventory, type World } from '#clusters/inventory.ts';
 import { NO_ROUTER } from '#runtimes/no-router.ts';
-import type { RuntimeProvider } from '#runtimes/runtime.ts';
+import type { MachineRuntimes } from '#runtimes/runtime.ts';
 
 /** Compares what runs with what the database has; starts no proxy. */
 export const lookAtWorld = (base: Base): Promise<World> =>
@@ -22,7 +22,7 @@ export async function removeUnknown(base: Base, only?: string[]): Promise<Compar
   return unknown;
 }
 
-async function looking<T>(base: Base, look: (runtimes: RuntimeProvider) => Promise<T>): Promise<T> {
+async function looking<T>(base: Base, look: (runtimes: MachineRuntimes) => Promise<T>): Promise<T> {
   const runtimes = createRuntimes(base.settings, base.installation.id, base.log, async () => NO_ROUTER);
   try {
     return await look(runtimes);

@@ -1,32 +1,19 @@
-import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
 import { embeddedBinaries } from '#platform/database/embedded.ts';
 import { publishedRange } from '#platform/settings/port-range.ts';
+import { hiddenFrom } from '#platform/settings/hidden-files.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { findDockerSocket } from '#runtimes/docker/socket.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
 import type { Router } from '#runtimes/router.ts';
 import { diskLimits } from '#runtimes/tools/disk-limits.ts';
-import { RuntimeError, type Runtime, type RuntimeProvider } from '#runtimes/runtime.ts';
+import { RuntimeError, type ClusterRuntimes, type MachineRuntimes, type Runtime } from '#runtimes/runtime.ts';
 
 type Name = Runtime['name'];
 
-/**
- * Returns the paths that no workload may see. They are the key that encrypts the secrets, its folder, where a rotation puts the next key,
- * and the settings file, which may contain a database password.
- */
-function hiddenFrom({ vaultKeyFile, config }: Settings): string[] {
-  const keys = vaultKeyFile ? [path.resolve(vaultKeyFile), real(vaultKeyFile)] : [];
-  const files = config ? [path.resolve(config), real(config)] : [];
-  return [...keys, ...keys.map((file) => path.dirname(file)), ...files];
-}
-
-/** Resolves the symbolic links of a path. A path that does not exist is only made absolute. */
-const real = (file: string): string => (existsSync(file) ? realpathSync(file) : path.resolve(file));
-
 /** Runtimes of this machine. Each is created when it is first used. */
-export interface Runtimes extends RuntimeProvider {
+export interface Runtimes extends ClusterRuntimes, MachineRuntimes {
   router(): Promise<Router>;
   /** Runtime for the first cluster: what the setting names, else Docker where an engine answers, else the host. */
   choose(): Promise<'docker' | 'host' | 'fake'>;
@@ -110,17 +97,20 @@ export function createRuntimes(
         throw new RuntimeError('refused', `This release has no runtime ${name}: use a host or docker cluster.`);
     }
   };
+  const onMachine = (name: string): Promise<Runtime> => {
+    const key = name as Name;
+    const present = made.get(key);
+    if (present) return present;
+    const fresh = make(name);
+    made.set(key, fresh);
+    // A failed runtime is tried again on the next call: an engine may have been started meanwhile.
+    fresh.catch(() => made.delete(key));
+    return fresh;
+  };
   return {
-    get: (name) => {
-      const key = name as Name;
-      const present = made.get(key);
-      if (present) return present;
-      const fresh = make(name);
-      made.set(key, fresh);
-      // A failed runtime is tried again on the next call: an engine may have been started meanwhile.
-      fresh.catch(() => made.delete(key));
-      return fresh;
-    },
+    onMachine,
+    // Every cluster is on a runtime of this machine so far.
+    runtimeOf: (cluster) => onMachine(cluster.runtime),
     router,
     choose: async () => {
       if (settings.runtime !== 'auto') return settings.runtime;

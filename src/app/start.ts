@@ -12,6 +12,7 @@ import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { allRoutes } from '#app/routes.ts';
 import { allSockets } from '#app/sockets.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
+import type { ClusterRef } from '#runtimes/runtime.ts';
 import { shutDown, type ShutdownStep } from '#kernel/shutdown.ts';
 import { createResolver } from '#platform/dns/resolver.ts';
 import { createSources } from '#app/git.ts';
@@ -89,9 +90,9 @@ export async function start(
         images: createImages(base.platform),
         resolver: createResolver(settings.dnsServers),
         machineId: base.nodeId,
-        runtimeOf: async (cluster: { runtime: string; nodeId: string | null }) => {
+        runtimeOf: async (cluster: ClusterRef & { nodeId: string | null }) => {
           requireMachine(base.nodeId, cluster.nodeId);
-          return runtimes.get(cluster.runtime);
+          return runtimes.runtimeOf(cluster);
         },
         terraformPrograms: machinePrograms(settings),
         ...clusterNeeds(base.nodeId),

@@ -1,4 +1,4 @@
-import type { Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { ClusterRuntimes, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { Platform } from '#platform/context.ts';
 import { findPrograms } from '#runtimes/tools/terraform/programs.ts';
 import { createRepositoryReader } from '#services/sources/repository-reader.ts';
@@ -24,12 +24,12 @@ export const createTerraformHooks = (
   {
     sources,
     pretends,
-    runtimeOf,
+    runtimes,
   }: {
     sources: OrganizationSources;
     /** Returns whether deployments on a runtime ask no repository. */
     pretends(runtime: string): boolean;
-    runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
+    runtimes: ClusterRuntimes;
   },
 ) =>
   terraformHooks({
@@ -39,6 +39,6 @@ export const createTerraformHooks = (
     hostAddress: async (cluster, identity: WorkloadIdentity) => {
       // What leads here from another machine may come in anywhere.
       if (platform.settings.terraformStateUrl) return '0.0.0.0';
-      return (await (await runtimeOf(cluster)).hostAddress?.(identity)) ?? '127.0.0.1';
+      return (await (await runtimes.runtimeOf(cluster)).hostAddress?.(identity)) ?? '127.0.0.1';
     },
   });

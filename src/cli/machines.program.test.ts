@@ -34,7 +34,7 @@ afterAll(async () => {
   const [{ id } = { id: 'none' }] = await here('select id from installation');
   for (const dataDir of [home, secondHome]) {
     const runtimes = createRuntimes(readSettings({ ...settings, QUARTERDECK_DATA_DIR: dataDir }), String(id), pino({ level: 'silent' })); // prettier-ignore
-    if (dataDir === home) await removeEverything(await runtimes.get('host'));
+    if (dataDir === home) await removeEverything(await runtimes.onMachine('host'));
     await runtimes.close();
     await runtimes.endProxy();
   }

@@ -3,12 +3,12 @@ import path from 'node:path';
 import { compareWorld, type Comparison, type Found, type KnownService } from '#clusters/drift.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
-import { RuntimeError, type Handle, type RuntimeProvider } from '#runtimes/runtime.ts';
+import { RuntimeError, type Handle, type MachineRuntimes } from '#runtimes/runtime.ts';
 
 /** Machine whose runtimes are asked. */
 export interface InventoryParts {
   platform: Platform;
-  runtimes: RuntimeProvider;
+  runtimes: MachineRuntimes;
   nodeId: string;
 }
 
@@ -43,7 +43,7 @@ export async function removeFound(
 ): Promise<void> {
   for (const { found, runtime } of unknown)
     await (
-      await runtimes.get(runtime)
+      await runtimes.onMachine(runtime)
     ).remove(found!.identity, null, {
       signal: new AbortController().signal,
       log: (line) => platform.log.info(line),
@@ -73,9 +73,9 @@ async function findAll({ platform, runtimes, nodeId }: InventoryParts): Promise<
 }
 
 /** Lists the workloads of a runtime. Returns a sentence with the reason if it cannot list them. */
-async function listOf(runtimes: RuntimeProvider, name: string) {
+async function listOf(runtimes: MachineRuntimes, name: string) {
   try {
-    const runtime = await runtimes.get(name);
+    const runtime = await runtimes.onMachine(name);
     return (await runtime.list?.()) ?? `The runtime ${name} cannot list what it runs.`;
   } catch (error) {
     if (error instanceof RuntimeError) return `The runtime ${name} cannot be asked: ${error.message}`;

@@ -10,7 +10,7 @@ import { withDeadline } from '#kernel/deadline.ts';
 import { generationOf } from '#deployments/index.ts';
 import type { Platform } from '#platform/context.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
-import type { Runtime, RuntimeProvider, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { ClusterRuntimes, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
 const BATCH = 20;
@@ -25,7 +25,7 @@ const PATIENCE_SECONDS = 2;
 
 export interface CollectorParts {
   platform: Platform;
-  runtimes: RuntimeProvider;
+  runtimes: ClusterRuntimes;
   nodeId: string;
   installation: { id: string; epoch: number };
   /** Seconds that a tombstone rests before it is worked off; longer than a lease without. */
@@ -134,7 +134,7 @@ export class Collector {
 
   /** A runtime that is there but can't be used now throws as one that isn't there does: the tombstone waits. */
   async #runtimeOf(tombstone: Tombstone): Promise<Runtime> {
-    return this.#parts.runtimes.get(tombstone.runtime);
+    return this.#parts.runtimes.runtimeOf({ id: tombstone.cluster_id, runtime: tombstone.runtime });
   }
 
   #identityOf(tombstone: Tombstone): WorkloadIdentity {

@@ -16,7 +16,7 @@ import { withDeadline } from '#kernel/deadline.ts';
 import type { DeployableKind, WarningCode } from '#deployments/index.ts';
 import type { Platform } from '#platform/context.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
-import type { DiskUse, Runtime, RuntimeProvider } from '#runtimes/runtime.ts';
+import type { DiskUse, Runtime, MachineRuntimes } from '#runtimes/runtime.ts';
 
 /**
  * Least pause between two rounds. The pause is at least `REST` times as long as the round before, so that measuring takes a tenth of the
@@ -41,7 +41,7 @@ export interface DiskGuardParts {
   kinds: Record<string, Pick<DeployableKind, 'volumes'>>;
   stopService: StopService;
   platform: Platform;
-  runtimes: RuntimeProvider;
+  runtimes: MachineRuntimes;
   nodeId: string;
   installation: { id: string };
   registry: Registry;

@@ -19,7 +19,9 @@ export async function makeGuard(app: TestApp, engine: TestEngine, more: Runtime[
   const all: Runtime[] = [engine.runtime, ...more];
   const guard = new DiskGuard({
     platform: app.platform,
-    runtimes: { get: async (name) => all.find((runtime) => runtime.name === name) ?? Promise.reject(new Error(name)) },
+    runtimes: {
+      onMachine: async (name) => all.find((runtime) => runtime.name === name) ?? Promise.reject(new Error(name)),
+    },
     nodeId: id,
     installation: { id: app.installationId },
     registry,

@@ -39,7 +39,7 @@ const newCollector = (changes: { deadlineSeconds?: number } = {}) =>
   new Collector({
     platform: app.platform,
     runtimes: {
-      get: async () => {
+      runtimeOf: async () => {
         if (!reachable) throw new RuntimeError('unreachable', 'nobody answers');
         return engine.runtime;
       },
@@ -434,7 +434,7 @@ describe('the disk of a machine', () => {
     } as unknown as Runtime;
     const housekeeping = new NodeHousekeeping({
       platform: { ...app.platform, settings: { ...app.platform.settings, imageLimitMb: 100, keptReleases: 1 } },
-      runtimes: { get: async () => runtime },
+      runtimes: { runtimeOf: async () => runtime, onMachine: async () => runtime },
       nodeId,
       installation: { id: app.installationId, epoch: 1 },
       registry,

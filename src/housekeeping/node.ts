@@ -11,7 +11,7 @@ import { forgetLostImages } from '#housekeeping/lost-images.ts';
 import { trimReleasesOfNode } from '#housekeeping/retention.ts';
 import { trimServerLog } from '#housekeeping/server-log.ts';
 import type { Platform } from '#platform/context.ts';
-import type { Runtime, RuntimeProvider } from '#runtimes/runtime.ts';
+import type { ClusterRuntimes, MachineRuntimes, Runtime } from '#runtimes/runtime.ts';
 
 const ROUND_MS = 10 * 60_000;
 /** Milliseconds until the first round, which waits until the start is over. */
@@ -26,7 +26,7 @@ const MIB = 2 ** 20;
 
 export interface HousekeepingParts extends Pick<DiskGuardParts, 'checkoutMeter' | 'kinds' | 'stopService'> {
   platform: Platform;
-  runtimes: RuntimeProvider;
+  runtimes: ClusterRuntimes & MachineRuntimes;
   nodeId: string;
   installation: { id: string; epoch: number };
   /** Registry that the gauges of the disk use are added to after the first measurement. */

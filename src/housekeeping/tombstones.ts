@@ -13,6 +13,8 @@ export interface Tombstone {
   /** Only of an image. */
   image: string | null;
   runtime: string;
+  /** Null for leftovers of an earlier release. */
+  cluster_id: string | null;
   number: number;
   attempts: number;
 }
@@ -38,7 +40,7 @@ export const takeTombstones = async (
         and (node_id is null or node_id = ${from.nodeId})
       order by next_at, id limit ${from.limit} for update skip locked
     )
-    returning id, kind, organization_id, project_id, environment_id, service_id, image, runtime, number, attempts`.execute(
+    returning id, kind, organization_id, project_id, environment_id, service_id, image, runtime, cluster_id, number, attempts`.execute(
     db,
   );
   return rows.toSorted((one, other) => one.id - other.id);

@@ -585,8 +585,25 @@ export function throwIfCancelled(signal: AbortSignal): void {
   if (signal.aborted) throw cancelled(signal.reason);
 }
 
-/** Source of the runtimes of this machine. */
-export interface RuntimeProvider {
-  /** Throws RuntimeError where this machine has no such runtime. */
-  get(name: string): Promise<Runtime>;
+/** Cluster as its runtime is looked up by. */
+export interface ClusterRef {
+  /** Null for leftovers whose cluster was not recorded: such clusters are on a runtime of this machine. */
+  id: string | null;
+  /** Name of the runtime that the cluster was created for. */
+  runtime: string;
+}
+
+/** Source of the runtimes of clusters, for everything that concerns one cluster or what runs there. */
+export interface ClusterRuntimes {
+  /**
+   * Returns the runtime of a cluster. Clusters on a runtime of this machine share it; a cluster with a connection of its own has its own.
+   * Throws RuntimeError if the runtime cannot be used from this machine now.
+   */
+  runtimeOf(cluster: ClusterRef): Promise<Runtime>;
+}
+
+/** Source of the runtimes of this machine by name, for what concerns the machine itself: its disk, its caches, what is unknown there. */
+export interface MachineRuntimes {
+  /** Throws RuntimeError if this machine has no such runtime. */
+  onMachine(name: string): Promise<Runtime>;
 }

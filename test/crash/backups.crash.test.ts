@@ -70,7 +70,13 @@ const endOf = async (table: Table, id: string) => {
 async function carryOn(table: Table, id: string) {
   const runtime = createFileServer(() => undefined) as Runtime;
   const { platform } = machine;
-  const options = { platform, nodeId, runtimeOf: async () => runtime, leaseSeconds: LEASE_SECONDS, pollMs: 50 };
+  const options = {
+    platform,
+    nodeId,
+    runtimes: { runtimeOf: async () => runtime },
+    leaseSeconds: LEASE_SECONDS,
+    pollMs: 50,
+  };
   const worker = new BackupWorker(options);
   worker.start();
   try {

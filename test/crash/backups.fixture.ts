@@ -27,7 +27,7 @@ const runtime = createFileServer(doing) as Runtime;
 const worker = new BackupWorker({
   platform: { db, vault, settings, clock: systemClock, log: pino({ level: 'silent' }), notify: () => undefined },
   nodeId: order.nodeId,
-  runtimeOf: async () => runtime,
+  runtimes: { runtimeOf: async () => runtime },
   leaseSeconds: order.leaseSeconds,
   pollMs: 50,
 });

@@ -35,7 +35,7 @@ beforeAll(async () => {
       nodeId,
       installation: { id: app.installationId, epoch: 1 },
     },
-    { get: async () => runtime },
+    { runtimeOf: async () => runtime },
     {
       ...sources,
       resolve: async (request) => {

@@ -18,7 +18,7 @@ beforeAll(async () => {
   runtimes = createRuntimes(machine.platform.settings, machine.installation.id, pino({ level: 'silent' }));
 });
 afterAll(async () => {
-  await removeAll(machine, await runtimes.get('host'));
+  await removeAll(machine, await runtimes.onMachine('host'));
   await runtimes.close();
   await receiver.close();
 });
@@ -26,5 +26,5 @@ afterAll(async () => {
 test.runIf(process.platform === 'linux')(
   `on the host runtime: processes are killed ${KILLS} times at random, and what runs is what the database says`,
   { timeout: process.env.SOAK ? 6 * 3_600_000 : 480_000 },
-  async () => killAtRandom({ machine, receiver, kills: KILLS, runtime: await runtimes.get('host') }),
+  async () => killAtRandom({ machine, receiver, kills: KILLS, runtime: await runtimes.onMachine('host') }),
 );

@@ -22,7 +22,7 @@ beforeAll(async () => {
   runtimes = createRuntimes(machine.platform.settings, machine.installation.id, pino({ level: 'silent' }));
 });
 afterAll(async () => {
-  await removeAll(machine, await runtimes.get('docker'));
+  await removeAll(machine, await runtimes.onMachine('docker'));
   await runtimes.close();
   await receiver.close();
 });
@@ -30,5 +30,5 @@ afterAll(async () => {
 test(
   `on docker: processes are killed ${KILLS} times at random, and what runs is what the database says`,
   { timeout: process.env.SOAK ? 6 * 3_600_000 : 480_000 },
-  async () => killAtRandom({ machine, receiver, kills: KILLS, runtime: await runtimes.get('docker') }),
+  async () => killAtRandom({ machine, receiver, kills: KILLS, runtime: await runtimes.onMachine('docker') }),
 );

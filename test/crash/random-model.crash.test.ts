@@ -41,7 +41,7 @@ beforeAll(async () => {
         nodeId,
         installation: { id: app.installationId, epoch: 1 },
       },
-      { get: async () => runtime },
+      { runtimeOf: async () => runtime },
       createSources(app.platform),
     );
     await worker.start();

@@ -88,7 +88,7 @@ describe.skipIf(!HAS_TERRAFORM)('in the middle of an apply', () => {
     actor = await machine.organization('terraform', { runtime: 'host', node: await machine.nodeId() });
   });
   afterAll(async () => {
-    await removeAll(machine, await runtimes.get('host'));
+    await removeAll(machine, await runtimes.onMachine('host'));
     await runtimes.close();
   });
 
@@ -97,7 +97,7 @@ describe.skipIf(!HAS_TERRAFORM)('in the middle of an apply', () => {
     expect(await resourcesOf(service)).toMatchObject([{ address: 'terraform_data.slow' }]);
     expect(await stateOf(service)).toEqual({ lock_id: null, run_secret: null });
     expect(applying(service)).toEqual([]);
-    const runtime = await runtimes.get('host');
+    const runtime = await runtimes.onMachine('host');
     const world = { observe: runtime.observe.bind(runtime), list: () => runtime.list!() };
     expect(await findFaults({ ...machine, ...world })).toEqual([]);
   };

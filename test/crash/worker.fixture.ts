@@ -47,7 +47,7 @@ const worker = createWorker(
     nodeId: order.nodeId,
     installation: { id: installationId, epoch },
   },
-  { get: async () => runtime },
+  { runtimeOf: async () => runtime },
   watched('git', createSources(platform)),
 );
 if (order.formats) FORMATS.splice(0, FORMATS.length, ...order.formats);

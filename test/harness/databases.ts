@@ -22,10 +22,10 @@ export function useDatabases(app: TestApp, runtimeOf: () => Promise<Runtime>): {
         nodeId,
         installation: { id: app.installationId, epoch: 1 },
       },
-      { get: runtimeOf },
+      { runtimeOf },
       createSources(app.platform),
     );
-    const backups = new BackupWorker({ platform: app.platform, nodeId, runtimeOf, pollMs: 200 });
+    const backups = new BackupWorker({ platform: app.platform, nodeId, runtimes: { runtimeOf }, pollMs: 200 });
     await worker.start();
     backups.start();
     stops.push(

@@ -46,7 +46,7 @@ export function useEngine(
       installation: { id: app.installationId, epoch: 1 },
       ...extra,
     };
-    const of = [base, { get: async () => engine.runtime }, createSources(app.platform), tracer, states] as const;
+    const of = [base, { runtimeOf: async () => engine.runtime }, createSources(app.platform), tracer, states] as const;
     const begin = async () => {
       const worker = createWorker(...of);
       engine.executions = createExecutionWorker(...of);

@@ -110,7 +110,7 @@ export class Program {
   /** Stops everything, also what a failed test left deployed, and removes the data directory. */
   async close(): Promise<void> {
     const { runtimes, runtime } = this.running;
-    await removeEverything(await runtimes.get(runtime));
+    await removeEverything(await runtimes.onMachine(runtime));
     await this.running.stop();
     await this.running.runtimes.endProxy();
     rmSync(this.dataDir, { recursive: true, force: true });

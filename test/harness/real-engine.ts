@@ -57,7 +57,7 @@ function useEngineOn(app: TestApp, makeRuntime: (base: RuntimeBase) => Promise<R
         nodeId: node,
         installation: { id: app.installationId, epoch: 1 },
       },
-      { get: async () => engine.runtime },
+      { runtimeOf: async () => engine.runtime },
       createSources(app.platform),
       undefined,
       states,

@@ -28,7 +28,7 @@ export type ExecutionParts = Pick<
   | 'nodeId'
   | 'installation'
   | 'kinds'
-  | 'runtimeOf'
+  | 'runtimes'
   | 'checkPlace'
   | 'checkDisk'
   | 'sourcesFor'
@@ -130,7 +130,7 @@ async function removeLeft(parts: ExecutionParts, claim: ClaimedExecution, signal
   // A removal hears of no signal: it is waited for longer only where it began late.
   const patience = () => (signal.aborted ? UNWIND_SECONDS : 0);
   await withDeadline(signal, { seconds, patience, late }, async () => {
-    const runtime = await parts.runtimeOf({ id: claim.cluster_id, runtime: claim.runtime });
+    const runtime = await parts.runtimes.runtimeOf({ id: claim.cluster_id, runtime: claim.runtime });
     await runtime.removeTasks?.(identity, claim.tasks);
   });
 }
@@ -150,7 +150,7 @@ async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: A
   const { organization_id: organizationId, environment_id: environmentId } = claim;
   const release = await findRelease(platform.db, claim);
   await parts.checkPlace(organizationId, claim.cluster_id);
-  const runtime = await parts.runtimeOf({ id: claim.cluster_id, runtime: claim.runtime });
+  const runtime = await parts.runtimes.runtimeOf({ id: claim.cluster_id, runtime: claim.runtime });
   if (!runtime.run) throw new Error(`The runtime ${runtime.name} cannot run jobs: use a cluster that can.`);
   const service: ServiceSnapshot = { ...release.snapshot, event: 'CRON' };
   const kind = kinds[service.kind]!;

@@ -17,7 +17,7 @@ interface Remains {
   runtime: string;
 }
 
-type Parts = Pick<EngineParts, 'platform' | 'nodeId' | 'installation' | 'runtimeOf'>;
+type Parts = Pick<EngineParts, 'platform' | 'nodeId' | 'installation' | 'runtimes'>;
 
 /**
  * Removes the remains of ended executions from the runtimes of this machine. Remains of successes go, since their log is kept, and those of
@@ -66,7 +66,7 @@ async function listRemains(db: Database, nodeId: string): Promise<Remains[]> {
 
 async function remove(parts: Parts, remains: Remains, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
-  const { platform, installation, runtimeOf } = parts;
+  const { platform, installation, runtimes } = parts;
   const { organization_id: organizationId, project_id: projectId, environment_id: environmentId } = remains;
   if (remains.tasks.length > 0) {
     const identity = {
@@ -79,7 +79,7 @@ async function remove(parts: Parts, remains: Remains, signal: AbortSignal): Prom
     // A removal that takes longer, or that the end of the worker cuts off, is abandoned and repeated by the next sweep.
     const limits = { seconds: removalSeconds(parts), patience: () => 0, late: (cause: unknown) => cause as Error };
     await withDeadline(signal, limits, async () => {
-      const runtime = await runtimeOf({ id: remains.cluster_id, runtime: remains.runtime });
+      const runtime = await runtimes.runtimeOf({ id: remains.cluster_id, runtime: remains.runtime });
       await runtime.removeTasks?.(identity, remains.tasks);
     });
   }

@@ -8,7 +8,14 @@ import type { Commit, ImageName, ServiceSnapshot } from '#deployments/model/snap
 import type { DeploymentAction, RunEvent } from '#deployments/model/states.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
-import type { BaseImage, Handle, RegistryAccess, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
+import type {
+  BaseImage,
+  ClusterRuntimes,
+  Handle,
+  RegistryAccess,
+  Runtime,
+  WorkloadIdentity,
+} from '#runtimes/runtime.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 
 interface SourceRequest {
@@ -124,8 +131,8 @@ export interface EngineParts {
   ): Promise<void>;
   /** Throws DiskLimitError where an organization may take no more disk of this machine. */
   checkDisk(organizationId: string): Promise<void>;
-  /** The runtime of a cluster; throws an error for people when it cannot be used. */
-  runtimeOf(cluster: { id: string; runtime: string }): Promise<Runtime>;
+  /** Runtimes of the clusters; each throws an error for people when it cannot be used. */
+  runtimes: ClusterRuntimes;
   /** Repositories and registries as a runtime's deployments see them. */
   sourcesFor(runtime: string): Sources;
   /** Hooks of kinds besides planning, by kind. */

@@ -114,7 +114,7 @@ async function prepare(run: Run): Promise<PlannedRun> {
     facts,
     runtime:
       plan.stages.length > 0
-        ? await inTime(run, 'The runtime did not answer', () => run.parts.runtimeOf(cluster))
+        ? await inTime(run, 'The runtime did not answer', () => run.parts.runtimes.runtimeOf(cluster))
         : undefined,
     steps: resumed ? await again(() => loadSteps(run.db, run.claim)) : new Map(),
     ended: resumed ? await again(() => loadEnded(run)) : new Map(),

@@ -26,7 +26,7 @@ async function relayedWorker() {
     nodeId,
     installation: { id: app.installationId, epoch: 1 },
   };
-  const worker = createWorker(base, { get: async () => runtime }, createSources(app.platform));
+  const worker = createWorker(base, { runtimeOf: async () => runtime }, createSources(app.platform));
   onTestFinished(async () => {
     await worker.stop();
     await relay.close();

@@ -16,7 +16,7 @@ async function watcher(observeMs?: number): Promise<RunningWatcher> {
   await app.db.updateTable('cluster').set({ node_id: id }).execute();
   return new RunningWatcher({
     platform: app.platform,
-    runtimes: { get: async () => engine.runtime },
+    runtimes: { runtimeOf: async () => engine.runtime },
     nodeId: id,
     machine: MACHINE_RECORDS,
     again: START_AGAIN,

@@ -3,7 +3,7 @@ import { inTransaction, systemContext, type Context, type Platform } from '#plat
 import { sql, type Database } from '#platform/database/index.ts';
 import { selectPlace } from '#deployments/queries.ts';
 import type { DeploymentPlace } from '#deployments/request.ts';
-import type { Handle, Observation, RuntimeProvider } from '#runtimes/runtime.ts';
+import type { ClusterRef, ClusterRuntimes, Handle, Observation } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
 /** Services that are observed at a time, and milliseconds that one of them may take. */
@@ -16,6 +16,7 @@ interface Wanted {
   organization_id: string;
   environment_id: string;
   handle: unknown;
+  cluster_id: string;
   runtime: string;
   stage: number;
   /** True if a restore holds it back. */
@@ -49,7 +50,7 @@ interface Missing extends Wanted {
 
 export interface WatcherParts {
   platform: Platform;
-  runtimes: RuntimeProvider;
+  runtimes: ClusterRuntimes;
   nodeId: string;
   machine: MachineRecords;
   again: StartAgain;
@@ -63,7 +64,7 @@ export interface WatcherParts {
  */
 export class RunningWatcher {
   readonly #platform: Platform;
-  readonly #runtimes: RuntimeProvider;
+  readonly #runtimes: ClusterRuntimes;
   readonly #nodeId: string;
   readonly #machine: MachineRecords;
   readonly #again: StartAgain;
@@ -150,9 +151,10 @@ export class RunningWatcher {
     return missing;
   }
 
-  #observe({ runtime, handle }: Wanted): Promise<Observation> {
-    return this.#askOnce(`${runtime} ${JSON.stringify(handle)}`, async () =>
-      (await this.#runtimes.get(runtime)).observe(handle as Handle),
+  #observe({ id, cluster_id, runtime, handle }: Wanted): Promise<Observation> {
+    const cluster: ClusterRef = { id: cluster_id, runtime };
+    return this.#askOnce(`service ${id}`, async () =>
+      (await this.#runtimes.runtimeOf(cluster)).observe(handle as Handle),
     );
   }
 
@@ -171,17 +173,16 @@ export class RunningWatcher {
   async #noteReached(): Promise<void> {
     const { db } = this.#platform;
     const clusters = await this.#machine.listClusters(db, this.#nodeId);
-    const answering: string[] = [];
-    for (const name of new Set(clusters.map((cluster) => cluster.runtime))) {
+    // Clusters of this machine share its runtimes: each is asked once.
+    const byRuntime = Map.groupBy(clusters, (cluster) => cluster.runtime);
+    const ids: string[] = [];
+    for (const [name, sharing] of byRuntime) {
       if (this.#stopped) return;
-      const report = await this.#askOnce(name, async () => (await this.#runtimes.get(name)).check()).catch(
-        () => undefined,
-      );
-      if (report?.ok) answering.push(name);
+      const ask = async () => (await this.#runtimes.runtimeOf(sharing[0]!)).check();
+      const report = await this.#askOnce(`runtime ${name}`, ask).catch(() => undefined);
+      if (report?.ok) ids.push(...sharing.map(({ id }) => id));
     }
-    const ids = clusters.filter((cluster) => answering.includes(cluster.runtime)).map((cluster) => cluster.id);
-    if (ids.length === 0) return;
-    await this.#machine.noteReached(db, ids);
+    if (ids.length > 0) await this.#machine.noteReached(db, ids);
   }
 
   async #release(organizationId: string, serviceId: string): Promise<void> {
@@ -255,6 +256,7 @@ async function listWanted(db: Database, nodeId: string, ids?: string[]): Promise
         'service.organization_id',
         'service.environment_id',
         'service.handle',
+        'cluster.id as cluster_id',
         'cluster.runtime',
         'stage.position as stage',
       ])

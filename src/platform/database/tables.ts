@@ -957,6 +957,7 @@ export interface TerraformStateVersion {
 
 export interface Tombstone {
   attempts: Generated<number>;
+  cluster_id: string | null;
   created_at: Generated<Timestamp>;
   deployment_id: string | null;
   environment_id: string;

@@ -1,4 +1,4 @@
-import type { Runtime } from '#runtimes/runtime.ts';
+import type { ClusterRef, Runtime } from '#runtimes/runtime.ts';
 import type { ProgramFinder } from '#services/kinds/terraform/versions.ts';
 import type { ImageReader, RegistryFinder } from '#services/images/image-name.ts';
 import type { RepositoryReader } from '#services/sources/repository.ts';
@@ -12,7 +12,7 @@ export interface ServiceNeeds {
   /** Id of this machine; null if this process has none. */
   machineId: string | null;
   /** Returns the runtime of a cluster. Throws `OnOtherMachine` or another error for people if this process cannot use it. */
-  runtimeOf(cluster: { runtime: string; nodeId: string | null }): Promise<Runtime>;
+  runtimeOf(cluster: ClusterRef & { nodeId: string | null }): Promise<Runtime>;
   findRegistry: RegistryFinder;
   /** Programs of Terraform and OpenTofu on this machine. */
   terraformPrograms: ProgramFinder;

@@ -26,6 +26,13 @@ export const serviceTarget = (param: string, name: string, kind?: ServiceKind): 
   },
 });
 
+/** Returns the cluster that a service is on, and its machine, to look up its runtime. */
+export const clusterOf = (service: Pick<ServiceTarget, 'cluster_id' | 'cluster_runtime' | 'cluster_node_id'>) => ({
+  id: service.cluster_id,
+  runtime: service.cluster_runtime,
+  nodeId: service.cluster_node_id,
+});
+
 /**
  * Loads a service for a request that cancels its deployment. The running deployment is locked before the service, in the order in which its
  * worker locks both; otherwise they could deadlock.

@@ -30,7 +30,7 @@ function makeOwnWorker(machine: Machine): OwnWorker {
       nodeId: newId(),
       installation: machine.installation,
     },
-    { get: async () => runtime },
+    { runtimeOf: async () => runtime },
     createSources(machine.platform),
     undefined,
     states,

@@ -59,7 +59,7 @@ beforeAll(async () => {
       nodeId: newId(),
       installation: { id: app.installationId, epoch: 1 },
     },
-    { get: async () => runtime },
+    { runtimeOf: async () => runtime },
     sources as never,
   );
   await worker.start();
@@ -111,7 +111,7 @@ async function keepHouse(): Promise<void> {
   await removeUnusedSecretVersions(later);
   const collector = new Collector({
     platform: app.platform,
-    runtimes: { get: async () => runtime },
+    runtimes: { runtimeOf: async () => runtime },
     nodeId: newId(),
     installation: { id: app.installationId, epoch: 1 },
     graceSeconds: 0,

@@ -315,7 +315,7 @@ async function makeWorker(runtimeOf = async (): Promise<Runtime> => engine.runti
     nodeId: node,
     installation: { id: app.installationId, epoch: 1 },
   };
-  return createExecutionWorker(base, { get: runtimeOf }, createSources(app.platform));
+  return createExecutionWorker(base, { runtimeOf }, createSources(app.platform));
 }
 
 describe('a run whose worker goes', () => {

@@ -20,7 +20,7 @@ import { idOfLine } from '#services/capabilities/service/logs/line-id.ts';
 import { DeploymentLogLine, EnvironmentLogList, ServiceLogList } from '#services/capabilities/service/logs/schema.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
 import type { ServiceNeeds } from '#services/service/needs.ts';
-import type { ServiceTarget } from '#services/service/target.ts';
+import { clusterOf, type ServiceTarget } from '#services/service/target.ts';
 import type { Handle, LogLine } from '#runtimes/runtime.ts';
 
 const TAIL_DEFAULT = 1000;
@@ -207,7 +207,7 @@ async function readLines(
   // Nothing runs: what the last instance wrote that did not get ready is all that there is.
   if (!service.handle) return (await kept()).slice(-tail);
   try {
-    const runtime = await needs.runtimeOf({ runtime: service.cluster_runtime, nodeId: service.cluster_node_id });
+    const runtime = await needs.runtimeOf(clusterOf(service));
     const lines: LogLine[] = [];
     for await (const line of runtime.logs(service.handle as Handle, { tail, follow: false, signal })) lines.push(line);
     return lines.length > 0 ? lines.slice(-tail) : (await kept()).slice(-tail);

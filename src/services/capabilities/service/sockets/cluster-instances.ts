@@ -18,7 +18,7 @@ export async function measureCluster(
   const waiting = services.entries();
   const measured: ClusterInstance[][] = services.map(() => []);
   try {
-    const runtime = await runtimeOf({ runtime: cluster.runtime, nodeId: cluster.node_id });
+    const runtime = await runtimeOf({ id: cluster.id, runtime: cluster.runtime, nodeId: cluster.node_id });
     const work = async () => {
       for (const [index, service] of waiting) measured[index] = await measure(runtime, service);
     };

@@ -1,7 +1,7 @@
 import { AppError, badGateway, badRequest, conflict, invalidField } from '#kernel/errors.ts';
 import type { SocketCall } from '#platform/sockets/index.ts';
 import type { ServiceSocketNeeds } from '#services/capabilities/service/sockets/needs.ts';
-import type { ServiceTarget } from '#services/service/target.ts';
+import { clusterOf, type ServiceTarget } from '#services/service/target.ts';
 import { RuntimeError, type Handle, type InstanceEndpoints, type Runtime } from '#runtimes/runtime.ts';
 
 /** Milliseconds that a runtime may take to answer a question. */
@@ -22,7 +22,7 @@ export async function runtimeOf(
   service: ServiceTarget,
 ): Promise<Runtime> {
   try {
-    return await needs.runtimeOf({ runtime: service.cluster_runtime, nodeId: service.cluster_node_id });
+    return await needs.runtimeOf(clusterOf(service));
   } catch (error) {
     throw toAppError(error);
   }

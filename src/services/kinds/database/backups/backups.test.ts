@@ -38,7 +38,7 @@ function startWorker(options: Partial<BackupWorkerOptions> = {}): BackupWorker {
   const worker = new BackupWorker({
     platform: app.platform,
     nodeId: node,
-    runtimeOf: async () => runtime,
+    runtimes: { runtimeOf: async () => runtime },
     pollMs: 20,
     ...options,
   });

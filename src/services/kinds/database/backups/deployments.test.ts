@@ -30,7 +30,12 @@ let backups: BackupWorker;
 beforeAll(async () => {
   const nodeId = newId();
   await app.db.insertInto('node').values({ id: nodeId, name: 'beside' }).execute();
-  backups = new BackupWorker({ platform: app.platform, nodeId, runtimeOf: async () => runtime, pollMs: 20 });
+  backups = new BackupWorker({
+    platform: app.platform,
+    nodeId,
+    runtimes: { runtimeOf: async () => runtime },
+    pollMs: 20,
+  });
   backups.start();
 });
 afterAll(() => backups.stop());

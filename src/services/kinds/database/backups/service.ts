@@ -18,7 +18,7 @@ import { editionOfSpec } from '#services/kinds/database/deploy.ts';
 import { isNewer } from '#services/kinds/database/engines/index.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
 import { placeOfService, refuseDeleting } from '#services/service/service.ts';
-import type { ServiceTarget } from '#services/service/target.ts';
+import { clusterOf, type ServiceTarget } from '#services/service/target.ts';
 import type { ServiceNeeds } from '#services/service/needs.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
@@ -129,7 +129,7 @@ export async function planRestore(call: Call<ServiceTarget>, needs: Pick<Service
   call.require('database.backup', located(backup));
   requireReady(backup);
   requireReadable(database.spec as DatabaseSpec, backup);
-  const runtime = await needs.runtimeOf({ runtime: database.cluster_runtime, nodeId: database.cluster_node_id });
+  const runtime = await needs.runtimeOf(clusterOf(database));
   const signal = anySignal([call.signal, AbortSignal.timeout(LOOK_MS)]);
   const replaces = await contentsOf(await serverOf(call, organizationId, database, runtime), signal).catch(
     (cause: unknown) => {

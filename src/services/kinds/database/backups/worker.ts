@@ -17,13 +17,13 @@ import { addBackup, fileOf } from '#services/kinds/database/backups/new-backup.t
 import * as queries from '#services/kinds/database/backups/queries.ts';
 import { restoreFrom, type Server } from '#services/kinds/database/backups/run.ts';
 import { findServiceById } from '#services/service/queries.ts';
-import type { Handle, Runtime } from '#runtimes/runtime.ts';
+import type { ClusterRuntimes, Handle } from '#runtimes/runtime.ts';
 
 export interface BackupWorkerOptions {
   platform: Platform;
   /** Id of this machine, which works on its own clusters and keeps the files that it made. */
   nodeId: string;
-  runtimeOf(cluster: { runtime: string }): Promise<Runtime>;
+  runtimes: ClusterRuntimes;
   /** Seconds that a claim holds without being renewed. */
   leaseSeconds?: number;
   pollMs?: number;
@@ -102,7 +102,7 @@ export class BackupWorker {
     const scope = { organizationId: claim.organization_id };
     const database = await queries.findDatabase(this.#context.db, scope, claim.database_id);
     if (!database) throw new Error('The database is gone.');
-    const runtime = await this.#options.runtimeOf(database);
+    const runtime = await this.#options.runtimes.runtimeOf({ id: database.cluster_id, runtime: database.runtime });
     return serverOf(this.#context, claim.organization_id, database, runtime);
   }
 
