@@ -550,6 +550,7 @@ create table deployment (
   queue_number bigint not null default 0,
   kinds text[] not null default '{}'::text[],
   attempt_number integer not null default 0,
+  resting boolean not null default false,
   constraint deployment_action_check CHECK ((action = ANY (ARRAY['DEPLOY'::text, 'STOP'::text, 'RESTART'::text, 'DELETE'::text, 'UNINSTALL'::text, 'RUN'::text]))),
   constraint deployment_environment_id_number_key UNIQUE (environment_id, number),
   constraint deployment_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,

@@ -117,7 +117,7 @@ describe('what is collected', () => {
   test('an image that was built for a deployment that failed goes; one that a release names as well stays', async () => {
     const { application, deploy } = await deployed(await app.organization(), 1);
     const [kept] = imagesOf(application.id);
-    engine.runtime.faults = { failAt: { apply: calls('apply') + 1 } };
+    engine.runtime.faults = { failAt: { submit: calls('submit') + 1 } };
     expect((await deploy()).state).toBe('DEPLOYMENT_ERROR');
     expect(imagesOf(application.id)).toHaveLength(2);
     await collector.collect();
@@ -127,7 +127,7 @@ describe('what is collected', () => {
   test('a deleted environment leaves nothing, also of a service that was only ever built', async () => {
     const admin = await app.organization();
     const { application, project, deploy } = await deployed(admin, 0);
-    engine.runtime.faults = { failAt: { apply: calls('apply') + 1 } };
+    engine.runtime.faults = { failAt: { submit: calls('submit') + 1 } };
     expect((await deploy()).state).toBe('DEPLOYMENT_ERROR');
     await app.db.deleteFrom('tombstone').execute();
     ok(await admin.delete(`/project/${project.id}`), 204);
@@ -149,7 +149,7 @@ describe('what is collected', () => {
     );
     ok(await admin.delete(`/application/${application.id}`), 204);
     await expect.poll(async () => (await admin.get(`/application/${application.id}`)).status).toBe(404);
-    engine.runtime.faults = { delayMs: { apply: 60_000 } };
+    engine.runtime.faults = { delayMs: { submit: 60_000 } };
     ok(await admin.post(`/application/${other.id}/deploy`), 200);
     const removals = () =>
       engine.runtime.calls.filter((call) => call.verb === 'remove' && call.serviceId === application.id).length;
@@ -234,7 +234,7 @@ describe('what is collected', () => {
       .orderBy('created_at')
       .execute();
     await app.db.deleteFrom('release').where('id', '=', old!.id).execute();
-    engine.runtime.faults = { delayMs: { apply: 60_000 } };
+    engine.runtime.faults = { delayMs: { submit: 60_000 } };
     ok(await admin.post(`/application/${application.id}/deploy`), 200);
     await collector.collect();
     expect(imagesOf(application.id)).toHaveLength(2);

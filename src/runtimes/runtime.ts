@@ -169,7 +169,7 @@ export interface WorkloadSpec extends ProgramSpec {
   /** Number of instances: `min` run; `max` is for runtimes that scale by load. 0 runs none. */
   instances: { min: number; max: number };
   routes: Route[];
-  /** Seconds that `apply` waits until every instance is ready. */
+  /** Seconds that `submit` waits until every instance is ready. */
   readyTimeoutSeconds: number;
 }
 
@@ -443,18 +443,27 @@ export interface Runtime {
   refusals(spec: WorkloadSpec | TaskSpec): string[];
 
   /**
-   * Makes the workload match the spec and waits for it: new instances ready, routes moved to them, older instances drained and removed.
-   * Idempotent and converging: called again after a crash at any point, it continues. Throws RuntimeError `superseded` if a higher
-   * generation exists. If the candidate does not become ready, it is removed, the previous release keeps running and serving, and
-   * RuntimeError `not_ready` gives the reason with the last lines of its log.
+   * Makes the workload match the spec: new instances ready, routes moved to them, older instances drained and removed. A runtime without
+   * `progress` returns when all that is done; a runtime with it returns once the cluster has taken the spec over. Idempotent and
+   * converging: called again after a crash at any point, it continues. Throws RuntimeError `superseded` if a higher generation exists.
+   * If the candidate does not become ready, it is removed, the previous release keeps running and serving, and RuntimeError `not_ready`
+   * gives the reason with the last lines of its log.
    */
-  apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle>;
+  submit(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle>;
+
+  /**
+   * Waits until a submitted or restarted release is rolled out, and reports to `context.log` what happens. Present where
+   * the cluster rolls out by itself: the wait holds nothing of this process, and any process can wait for the same handle. Throws what
+   * `submit` throws for a candidate that does not become ready. Aborted, it takes the candidate back and throws `aborted`, unless another
+   * attempt may go on with it (`context.attempt`).
+   */
+  progress?(handle: Handle, context: RuntimeContext): Promise<void>;
 
   /** Returns the present state of the service. Cheap: watchers call it every few seconds. */
   observe(handle: Handle): Promise<Observation>;
 
   /**
-   * Ends all instances of the service; keeps storage, image and the data that `restart` or `apply` needs. Succeeds if already stopped. Without a
+   * Ends all instances of the service; keeps storage, image and the data that `restart` or `submit` needs. Succeeds if already stopped. Without a
    * handle it ends what an apply left behind whose handle nobody kept.
    */
   stop(identity: WorkloadIdentity, handle: Handle | null, context: RuntimeContext): Promise<void>;
@@ -468,7 +477,7 @@ export interface Runtime {
 
   /**
    * Removes everything of the service: instances, routes, storage, images, files, and the environment's network after its last service.
-   * Removes by identity, not by `handle.data` alone: leftovers of a crashed `apply` go too. Succeeds if nothing exists.
+   * Removes by identity, not by `handle.data` alone: leftovers of a crashed `submit` go too. Succeeds if nothing exists.
    */
   remove(identity: WorkloadIdentity, handle: Handle | null, context: RuntimeContext): Promise<void>;
 

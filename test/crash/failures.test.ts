@@ -93,9 +93,9 @@ const FAILURES: {
   { request: 'deploy', deployed: false, fails: 'resolve', state: 'DEPLOYMENT_ERROR' },
   { request: 'deploy', deployed: false, fails: 'checkout', state: 'BUILD_ERROR', step: 'GIT_CLONE' },
   { request: 'deploy', deployed: false, fails: 'build', state: 'BUILD_ERROR', step: 'BUILD' },
-  { request: 'deploy', deployed: false, fails: 'apply', state: 'DEPLOYMENT_ERROR', step: 'DEPLOYMENT' },
-  { request: 'deploy', deployed: true, fails: 'apply', state: 'DEPLOYMENT_ERROR', step: 'DEPLOYMENT' },
-  { request: 'redeploy', deployed: true, fails: 'apply', state: 'DEPLOYMENT_ERROR', step: 'DEPLOYMENT' },
+  { request: 'deploy', deployed: false, fails: 'submit', state: 'DEPLOYMENT_ERROR', step: 'DEPLOYMENT' },
+  { request: 'deploy', deployed: true, fails: 'submit', state: 'DEPLOYMENT_ERROR', step: 'DEPLOYMENT' },
+  { request: 'redeploy', deployed: true, fails: 'submit', state: 'DEPLOYMENT_ERROR', step: 'DEPLOYMENT' },
   { request: 'restart-service', deployed: true, fails: 'restart', state: 'RESTART_ERROR', step: 'DEPLOYMENT' },
   { request: 'stop', deployed: true, fails: 'stop', state: 'STOP_ERROR', step: 'DEPLOYMENT' },
   { request: 'uninstall', deployed: true, fails: 'remove', state: 'DELETE_ERROR', step: 'DEPLOYMENT' },
@@ -159,7 +159,7 @@ describe('a step that fails once', () => {
       .select(['handle', 'release_id', 'wanted'])
       .where('organization_id', '=', admin.organizationId)
       .executeTakeFirstOrThrow();
-    failNext('apply');
+    failNext('submit');
     ok(await admin.post(`${service}/deploy?wait=20`), 200);
     const after = await app.db
       .selectFrom('service')

@@ -49,7 +49,7 @@ const untilBack = () =>
 /** Starts a deployment and waits until it is in its last step, which takes `applyMs` milliseconds. */
 async function deploying(applyMs: number) {
   const made = await place();
-  setFaults(machine.dataDir, { delayMs: { apply: applyMs } });
+  setFaults(machine.dataDir, { delayMs: { submit: applyMs } });
   const answer = await actor.ask('POST', `/application/${made.application}/deploy`, 200);
   await until('it is being applied', async () => (await stateOf(made.application)) === 'DEPLOYING');
   return {

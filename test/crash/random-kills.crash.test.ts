@@ -21,7 +21,7 @@ test(
   `processes are killed ${KILLS} times at random while several people work: nothing is lost, twice, or left in progress`,
   { timeout: process.env.SOAK ? 6 * 3_600_000 : 480_000 },
   () => {
-    setFaults(machine.dataDir, { delayMs: { build: 50, apply: 150, remove: 50, stop: 50, restart: 50 } });
+    setFaults(machine.dataDir, { delayMs: { build: 50, submit: 150, remove: 50, stop: 50, restart: 50 } });
     return killAtRandom({ machine, receiver, kills: KILLS });
   },
 );

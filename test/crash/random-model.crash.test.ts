@@ -30,7 +30,7 @@ beforeAll(async () => {
     await app.db.insertInto('node').values({ id: nodeId, name }).execute();
     const runtime = createFakeRuntime({
       directory: path.join(settings.dataDir, 'fake'),
-      delayMs: { build: 20, apply: 60, stop: 30, restart: 30, remove: 30 },
+      delayMs: { build: 20, submit: 60, stop: 30, restart: 30, remove: 30 },
     });
     const worker = createWorker(
       {

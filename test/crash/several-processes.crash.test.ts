@@ -65,7 +65,7 @@ const attempts = async (): Promise<number[]> =>
 test('work spreads over the workers, and what a killed one had goes on elsewhere within a second', async () => {
   const { actor, environments, applications } = await manyApplications('spreads', ORGANIZATION_SLOTS);
   clearJournal(machine.dataDir);
-  setFaults(machine.dataDir, { delayMs: { apply: 3_000 } });
+  setFaults(machine.dataDir, { delayMs: { submit: 3_000 } });
   const answers = await deployAll(actor, applications);
   // Each worker has two slots: one worker runs two of the three deployments, the other runs one.
   await until(
@@ -96,7 +96,7 @@ test('work spreads over the workers, and what a killed one had goes on elsewhere
 
 test('an organization has no more running than its limit, over all workers', async () => {
   const { actor, applications } = await manyApplications('limited', 3 * ORGANIZATION_SLOTS);
-  setFaults(machine.dataDir, { delayMs: { apply: 200 } });
+  setFaults(machine.dataDir, { delayMs: { submit: 200 } });
   await deployAll(actor, applications);
   await machine.settled();
   const { rows } = await sql<{ most: number }>`
@@ -199,7 +199,7 @@ test(
   async () => {
     // Each in an organization of its own, so that none uses up its token's rate limit.
     const places = await Promise.all([1, 2, 3].map((index) => manyApplications(`rolling ${index}`, 1)));
-    setFaults(machine.dataDir, { delayMs: { apply: 100 } });
+    setFaults(machine.dataDir, { delayMs: { submit: 100 } });
     let restarting = true;
     let requests = 0;
     const acknowledged: { id: string; environmentId: string }[] = [];

@@ -45,7 +45,7 @@ test('two versions side by side: each carries out the formats that it knows, and
     return answer.deployment_request_id;
   };
   const [before, now, after] = [await requested(FORMAT - 1), await requested(FORMAT), await requested(FORMAT + 1)];
-  setFaults(machine.dataDir, { delayMs: { apply: 2_000 } });
+  setFaults(machine.dataDir, { delayMs: { submit: 2_000 } });
 
   const old = startWorker([FORMAT, FORMAT - 1]);
   for (const id of [before, now])

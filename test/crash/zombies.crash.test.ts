@@ -37,12 +37,12 @@ const stateOf = async (application: string): Promise<string> =>
 /** Returns the applies that were let through, with their workers. */
 const applied = () =>
   readJournal(machine.dataDir)
-    .filter(({ verb }) => verb === 'apply')
+    .filter(({ verb }) => verb === 'submit')
     .map(({ pid }) => pid);
 
 test('a worker that is frozen in the middle of a step for 20 s, while another goes on, does nothing more when it wakes', async () => {
   const { application } = await place();
-  setFaults(machine.dataDir, { delayMs: { apply: 2_000 } });
+  setFaults(machine.dataDir, { delayMs: { submit: 2_000 } });
   await actor.ask('POST', `/application/${application}/deploy`, 200);
   await until('the first is in the step', async () => (await stateOf(application)) === 'DEPLOYING');
   first.freeze();
@@ -64,7 +64,7 @@ test('a worker that is frozen in the middle of a step for 20 s, while another go
 
 test('a worker that is frozen and wakes before anybody took over goes on where it was', async () => {
   const { application } = await place();
-  setFaults(machine.dataDir, { delayMs: { apply: 5_000 } });
+  setFaults(machine.dataDir, { delayMs: { submit: 5_000 } });
   await actor.ask('POST', `/application/${application}/deploy`, 200);
   await until('it is in the step', async () => (await stateOf(application)) === 'DEPLOYING');
   first.freeze();

@@ -16,7 +16,7 @@ async function hanging(admin: Actor) {
   const example = await makeExample(admin);
   const url = `/application/${example.application.id}`;
   ok(await admin.post(`${url}/deploy?wait=20`), 200);
-  engine.runtime.faults.delayMs = { apply: 60_000 };
+  engine.runtime.faults.delayMs = { submit: 60_000 };
   ok(await admin.post(`${url}/deploy`), 200);
   await expect.poll(() => stateOf(admin, example.application.id), { timeout: 15_000 }).toBe('DEPLOYING');
   return { ...example, url };
@@ -58,15 +58,15 @@ test('what a first deployment started before it was cut off by force is ended by
   const admin = await app.organization();
   const { environment, application } = await makeExample(admin);
   const url = `/application/${application.id}`;
-  const apply = engine.runtime.apply.bind(engine.runtime);
+  const submit = engine.runtime.submit.bind(engine.runtime);
   const cancelled = Promise.withResolvers<void>();
   const { promise: handle, resolve } = Promise.withResolvers<Handle>();
-  const applied = vi.spyOn(engine.runtime, 'apply').mockImplementation(async (...given) => {
-    resolve(await apply(...given));
+  const submitted = vi.spyOn(engine.runtime, 'submit').mockImplementation(async (...given) => {
+    resolve(await submit(...given));
     await cancelled.promise;
     return handle;
   });
-  onTestFinished(() => applied.mockRestore());
+  onTestFinished(() => submitted.mockRestore());
   ok(await admin.post(`${url}/deploy`), 200);
   const standing = await handle;
   ok(await admin.post(`/environment/${environment.id}/cancelDeployment`, { force_cancel: true }), 200);

@@ -118,7 +118,7 @@ async function isAnyOpen(db: Database): Promise<boolean> {
 const candidates = (options: ClaimOptions, organizations?: string[]) => {
   const chosen = organizations ? sql`and d.organization_id = any(${organizations}::uuid[])` : sql``;
   return sql`live as materialized (${LIVE_WORKERS}), running as (
-      select d.organization_id, count(*) as n from deployment d where d.status in ('RUNNING', 'RECAP') ${chosen} group by d.organization_id
+      select d.organization_id, count(*) as n from deployment d where d.status in ('RUNNING', 'RECAP') and not d.resting ${chosen} group by d.organization_id
     ), orphan as (
       select d.id, d.organization_id, d.cluster_id, 0 as rank, 0::bigint as place, d.automatic, d.created_at
       from deployment d join cluster c on c.id = d.cluster_id
@@ -181,7 +181,7 @@ const claimOnce = (db: Database, options: ClaimOptions): Promise<Claim[] | null>
         order by c.rank, c.place, c.automatic, c.created_at limit ${options.limit} for update of d skip locked for key share of k skip locked
       )
       update deployment set status = case when deployment.status = 'WAITING' then 'RUNNING' else deployment.status end,
-        worker_id = ${options.workerId}, claim_token = gen_random_uuid(), attempts = attempts + 1,
+        worker_id = ${options.workerId}, claim_token = gen_random_uuid(), attempts = attempts + 1, resting = false,
         attempt_number = attempt_number + 1,
         lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}),
         started_at = coalesce(started_at, clock_timestamp()), updated_at = clock_timestamp()

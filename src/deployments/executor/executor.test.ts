@@ -140,7 +140,7 @@ describe('a deployment', () => {
 test('who waits for a request waits for theirs, and not for the one that runs before it', async () => {
   const admin = await app.organization();
   const { application } = await makeExample(admin);
-  engine.runtime.faults.delayMs = { apply: 1_000 };
+  engine.runtime.faults.delayMs = { submit: 1_000 };
   ok(await admin.post(`/application/${application.id}/deploy`), 200);
   const stopped = ok(await admin.post(`/application/${application.id}/stop?wait=20`), 200);
   engine.runtime.faults.delayMs = {};

@@ -1,25 +1,30 @@
 import type { Run } from '#deployments/executor/run-context.ts';
 import type { Runtime, TaskContext, TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
 
-/** Error that leaves a command running by itself: the worker that goes on with the work adopts it. */
+/** Error that leaves work outside to itself: the worker that takes over follows it. */
 class LeftRunning extends Error {
   constructor() {
-    super('The command was left running for whoever goes on with it.');
+    super('The work was left to go on by itself: another worker follows it.');
     this.name = 'LeftRunning';
   }
 }
 
+/** Work outside that ends when its signal is aborted, and that goes on without being followed. */
+interface Outside<T> {
+  begin(context: { signal: AbortSignal; log(line: string): void }): Promise<T>;
+  log(line: string): void;
+}
+
 /**
- * Runs a command and follows it to its end, while the signal is not aborted. Then `mayGoOn` says whether it is left running, unfollowed, for a
- * successor (throws LeftRunning), or is ended (throws what the runtime throws). A runtime ends what it runs when its own signal is aborted; a
- * worker that stops or has lost its claim must not, since its successor may follow the same command already.
+ * Follows work outside to its end, while the signal is not aborted. Then `mayGoOn` says whether it is left to itself for a successor (throws
+ * LeftRunning), or is ended (throws what it throws). A runtime ends what it does when its own signal is aborted; a worker that stops or has
+ * lost its claim must not, since its successor may follow the same work already.
  */
-export async function follow(
-  runtime: Runtime,
-  task: TaskSpec,
-  { signal, log, prepare }: TaskContext,
+export async function followOutside<T>(
+  signal: AbortSignal,
+  { begin, log }: Outside<T>,
   mayGoOn: () => Promise<boolean>,
-): Promise<TaskEnd> {
+): Promise<T> {
   signal.throwIfAborted();
   const ending = new AbortController();
   const left = Promise.withResolvers<never>();
@@ -31,6 +36,23 @@ export async function follow(
   };
   const onAbort = () => void leave();
   signal.addEventListener('abort', onAbort, { once: true });
+  const running = begin({ signal: ending.signal, log: (line) => isLeft || log(line) });
+  // Nobody awaits work that is left to itself: its rejection is swallowed here.
+  running.catch(() => undefined);
+  try {
+    return await Promise.race([running, left.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+/** Runs a command and follows it to its end, or leaves it to a successor (`followOutside`). */
+export async function follow(
+  runtime: Runtime,
+  task: TaskSpec,
+  { signal, log, prepare }: TaskContext,
+  mayGoOn: () => Promise<boolean>,
+): Promise<TaskEnd> {
   let refusal: unknown;
   const prepareOrRefuse = async () => {
     await prepare?.().catch((error: unknown) => {
@@ -38,20 +60,12 @@ export async function follow(
       throw error;
     });
   };
-  const running = runtime.run!(task, {
-    signal: ending.signal,
-    log: (line) => isLeft || log(line),
-    prepare: prepareOrRefuse,
-  });
-  // Nobody awaits a command that is left running: its rejection is swallowed here.
-  running.catch(() => undefined);
+  const begin: Outside<TaskEnd>['begin'] = (context) => runtime.run!(task, { ...context, prepare: prepareOrRefuse });
   try {
-    return await Promise.race([running, left.promise]);
+    return await followOutside(signal, { begin, log }, mayGoOn);
   } catch (error) {
     // Runtimes report an error of the preparation as one of their own.
     throw refusal ?? error;
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
 

@@ -4,6 +4,7 @@ import { json } from '#platform/database/json.ts';
 import type { Lease } from '#platform/work/index.ts';
 import { OUTBOX_CHANNEL, outboxInsert, type DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 import type { Span } from '#platform/telemetry/index.ts';
+import type { Activity } from '#deployments/executor/activity.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
 import type { EngineParts, Sources } from '#deployments/executor/engine.ts';
 import type { ServiceFacts } from '#deployments/executor/facts.ts';
@@ -47,6 +48,7 @@ export interface PlannedRun extends Run {
   steps: StepRecords;
   /** Services that ended in an earlier attempt, with whether that was a success. */
   ended: Map<string, boolean>;
+  activity: Activity;
 }
 
 /** Repositories and registries for what runs on the cluster of the deployment. */

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises';
 import { storable } from '#kernel/storable.ts';
 import { json } from '#platform/database/json.ts';
 import { audit, auditInsert } from '#platform/events/audit.ts';
+import { Activity } from '#deployments/executor/activity.ts';
 import { DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
 import { ClaimLost } from '#platform/work/index.ts';
 import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
@@ -118,6 +119,10 @@ async function prepare(run: Run): Promise<PlannedRun> {
         : undefined,
     steps: resumed ? await again(() => loadSteps(run.db, run.claim)) : new Map(),
     ended: resumed ? await again(() => loadEnded(run)) : new Map(),
+    activity: new Activity({
+      record: (isResting) => send(run, writeOf(run).set({ resting: isResting })),
+      rest: (isResting) => run.options.lease.rest(isResting),
+    }),
   };
 }
 
@@ -158,7 +163,9 @@ async function loadEnded(run: Run): Promise<Map<string, boolean>> {
 async function runStages(run: PlannedRun): Promise<void> {
   for (const stage of run.plan.stages) {
     run.signal.throwIfAborted();
-    const ends = await Promise.allSettled(stage.services.map((planned) => runService(run, planned)));
+    const ends = await Promise.allSettled(
+      stage.services.map((planned) => run.activity.during(() => runService(run, planned))),
+    );
     const broken = ends.find((end) => end.status === 'rejected');
     if (broken) throw broken.reason;
     // A failure ends its stage when the others there have settled; later stages are cancelled. What was known to fail fails alone.

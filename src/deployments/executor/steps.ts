@@ -9,6 +9,7 @@ import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import { generationOf } from '#deployments/executor/engine.ts';
 import { again } from '#deployments/executor/fenced-write.ts';
 import { requireDisk } from '#deployments/executor/disk.ts';
+import { followOutside, goesOn } from '#deployments/executor/following.ts';
 import { sourcesOf } from '#deployments/executor/run-context.ts';
 import type { ServiceWork, StepContext } from '#deployments/executor/service-work.ts';
 import { runTasks } from '#deployments/executor/tasks.ts';
@@ -264,7 +265,17 @@ async function applyWorkload({ run, runtime, workload, facts }: ServiceWork, con
   if (!(await isKnownHere({ runtime, workload, facts }))) await requireDisk({ run });
   const ports = publishedPorts(workload.ports).map(({ protocol, externalPort: port }) => ({ protocol, port }));
   if (ports.length > 0) await again(() => run.parts.checkPublished(workload.identity, ports));
-  return runtime.apply(workload, context);
+  return runtime.submit(workload, context);
+}
+
+/** Waits until the cluster has rolled a release out by itself. A worker that leaves lets the rollout go on. */
+async function rollOut({ run, runtime }: ServiceWork, handle: Handle | null, { signal, log, attempt }: StepContext) {
+  const { progress } = runtime;
+  if (!handle || !progress) return handle;
+  const begin = (context: Pick<RuntimeContext, 'signal' | 'log'>) =>
+    progress.call(runtime, handle, { ...context, attempt });
+  await run.activity.whileWaiting(() => followOutside(signal, { begin, log }, () => goesOn(run)));
+  return handle;
 }
 
 /** Returns the commands to run; throws if the runtime refuses one of them. */
@@ -321,11 +332,11 @@ async function saveBefore(work: ServiceWork, { signal, log }: RuntimeContext): P
   });
 }
 
-async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<Handle | null> {
+async function applyAction(work: ServiceWork, context: StepContext): Promise<Handle | null> {
   const { runtime, facts, service, run } = work;
   switch (run.snapshot.action) {
     case 'DEPLOY':
-      return applyWorkload(work, context);
+      return rollOut(work, await applyWorkload(work, context), context);
     case 'RUN':
       return facts?.handle ?? null;
     case 'STOP':
@@ -336,7 +347,7 @@ async function applyAction(work: ServiceWork, context: RuntimeContext): Promise<
     case 'RESTART':
       if (!kindOf(work).workload) return null;
       if (!facts?.handle) throw new Error(`${service.name} is not running: deploy it first.`);
-      return runtime.restart(facts.handle, identityOf(work).generation, context);
+      return rollOut(work, await runtime.restart(facts.handle, identityOf(work).generation, context), context);
     case 'DELETE':
     case 'UNINSTALL':
       await saveBefore(work, context);

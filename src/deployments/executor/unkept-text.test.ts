@@ -22,8 +22,8 @@ test('a service whose workload and engine say what PostgreSQL cannot keep fails 
     text: UNKEPT.said,
   } as const;
   const error = new RuntimeError('failed', UNKEPT.said).withLines([line]);
-  const calls = engine.runtime.calls.filter(({ verb }) => verb === 'apply').length;
-  engine.runtime.faults = { failAt: { apply: { call: calls + 1, error } } };
+  const calls = engine.runtime.calls.filter(({ verb }) => verb === 'submit').length;
+  engine.runtime.faults = { failAt: { submit: { call: calls + 1, error } } };
   ok(await admin.post(`/environment/${environment.id}/deploy?wait=20`), 200);
   const all = await Promise.all(
     [application.id, other.id].map(async (id) => ok(await admin.get(`/application/${id}/status`), 200)),

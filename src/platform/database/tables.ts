@@ -416,6 +416,7 @@ export interface Deployment {
   requested_by: string | null;
   requested_by_name: string;
   resolution: JsonColumn | null;
+  resting: Generated<boolean>;
   snapshot: JsonColumn;
   started_at: Timestamp | null;
   status: Generated<string>;

@@ -55,7 +55,7 @@ export interface WorkKind<C extends Claim, Reason extends string = never> {
   name: string;
   /** Seconds that a claim holds without being renewed: so long after a `kill -9` another process takes the item over. */
   leaseSeconds: number;
-  /** Items that one process works on at a time. */
+  /** Items that one process works on at a time. Items that rest (`Lease.rest`) do not count. */
   slots: number;
   /** Milliseconds between two looks while few processes share the work. */
   pollMs: number;

@@ -27,10 +27,26 @@ export type StopReason<Reason extends string = never> = Reason | 'give-back' | '
 export class Lease<Reason extends string = never> {
   readonly token: string;
   readonly #controller: AbortController;
+  readonly #onRest: () => void;
+  #isResting = false;
 
-  constructor(token: string, controller: AbortController) {
+  /** `onRest` is called when the work begins to rest. */
+  constructor(token: string, controller: AbortController, onRest: () => void = () => undefined) {
     this.token = token;
     this.#controller = controller;
+    this.#onRest = onRest;
+  }
+
+  /** True while the work only waits for another system: it takes none of its process's slots then. */
+  get isResting(): boolean {
+    return this.#isResting;
+  }
+
+  /** Begins or ends a rest. Work that goes on takes its slot back at once, even if other work has taken it meanwhile. */
+  rest(isResting: boolean): void {
+    if (this.#isResting === isResting) return;
+    this.#isResting = isResting;
+    if (isResting) this.#onRest();
   }
 
   /** Aborts with a `StopReason`. Combine it with others by `anySignal` only: `AbortSignal.any` does not notice the end of the lease. */

@@ -17,13 +17,21 @@ export class LeasedWork<Reason extends string = never> {
   /** Time just before the last claim: the leases of its items count from then. */
   #claimedAt = performance.now();
 
-  /** `leaseSeconds`: how long a claim holds without being renewed. */
-  constructor(leaseSeconds: number) {
+  readonly #onRest: (() => void) | undefined;
+
+  /** `leaseSeconds`: how long a claim holds without being renewed. `onRest` is called when an item begins to rest. */
+  constructor(leaseSeconds: number, onRest?: () => void) {
     this.#giveUpMs = (leaseSeconds * 2000) / 3;
+    this.#onRest = onRest;
   }
 
   get size(): number {
     return this.#running.size;
+  }
+
+  /** Number of items that take a slot. */
+  get busy(): number {
+    return [...this.#running.values()].filter(({ lease }) => !lease.isResting).length;
   }
 
   /** Notes the time before a claim is asked for: its lease counts from here. */
@@ -37,6 +45,7 @@ export class LeasedWork<Reason extends string = never> {
     const lease = new Lease<Reason>(
       token,
       leaseController(() => this.#isOver(time)),
+      this.#onRest,
     );
     const done = carryOut(lease).finally(() => this.#running.delete(token));
     this.#running.set(token, Object.assign(time, { lease, done }));

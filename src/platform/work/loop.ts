@@ -12,6 +12,8 @@ const RENEWALS_PER_LEASE = 5;
 const WATCH_MS = 250;
 /** Milliseconds from the end of an item to the next look: several that end together are followed by one look. */
 const SOON_MS = 5;
+/** Items that one process holds at most, those that rest among them: each takes memory, and all leases are renewed by one statement. */
+const MOST_HELD = 1_000;
 /** Milliseconds that a stop waits for runs; supervisors give the whole process 30 s (src/kernel/shutdown.ts). */
 const STOP_MS = 25_000;
 
@@ -47,7 +49,7 @@ export class WorkLoop<C extends Claim, Reason extends string = never> {
     this.#platform = platform;
     this.#nodeId = nodeId;
     this.#stopMs = stopMs;
-    this.#work = new LeasedWork(kind.leaseSeconds);
+    this.#work = new LeasedWork(kind.leaseSeconds, () => this.#nudgeSoon());
     this.#poll = new Poll(platform.db, kind.pollMs, () => this.nudge());
     const warn = (text: string) => (error: unknown) => platform.log.warn({ err: error, work: kind.name }, text);
     this.#looks = new Repeated(() => this.#look(), warn('cannot claim work; it is tried again'));
@@ -112,7 +114,7 @@ export class WorkLoop<C extends Claim, Reason extends string = never> {
   async #look(): Promise<void> {
     await this.#prepare();
     for (;;) {
-      const limit = this.#kind.slots - this.#work.size;
+      const limit = Math.min(this.#kind.slots - this.#work.busy, MOST_HELD - this.#work.size);
       if (this.#stopping.signal.aborted || limit <= 0) return;
       this.#work.refresh();
       const { leaseSeconds } = this.#kind;

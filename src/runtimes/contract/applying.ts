@@ -3,7 +3,7 @@ import { newContext, nextSpec } from '#runtimes/contract/fixture.ts';
 import { readyNames, startTraffic, stored } from '#runtimes/contract/setup.ts';
 import type { Contract } from '#runtimes/contract/setup.ts';
 
-/** Defines the tests of `apply`: the new release and the one that it replaces. */
+/** Defines the tests of `submit`: the new release and the one that it replaces. */
 export function describeApplying(contract: () => Contract): void {
   test('applies a workload: it is observed running and answers at its host', async () => {
     const c = contract();
@@ -103,7 +103,7 @@ export function describeApplying(contract: () => Contract): void {
     const handle = await c.apply(spec);
     const next = nextSpec(spec, { environment: { UNREADY: 'yes' } });
     const abort = new AbortController();
-    const applying = c.runtime.apply(next, newContext(abort.signal));
+    const applying = c.apply(next, newContext(abort.signal));
     setTimeout(() => abort.abort(new Error('cancelled')), 500);
     await expect(applying).rejects.toMatchObject({ name: 'RuntimeError', code: 'aborted' });
     expect(await c.ask(spec, '/')).toMatchObject({ release: '1' });
@@ -117,7 +117,7 @@ export function describeApplying(contract: () => Contract): void {
     const c = contract();
     const spec = c.spec();
     const context = newContext(AbortSignal.abort(new Error('cancelled')));
-    await expect(c.runtime.apply(spec, context)).rejects.toMatchObject({ name: 'RuntimeError', code: 'aborted' });
+    await expect(c.apply(spec, context)).rejects.toMatchObject({ name: 'RuntimeError', code: 'aborted' });
     expect((await c.get(spec, '/')).status).toBe(404);
   });
 

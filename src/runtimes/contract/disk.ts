@@ -144,7 +144,7 @@ export function describeDisk(contract: () => Contract, options: ContractOptions)
     const handle = await c.apply(spec);
     const [name] = readyNames(await c.runtime.observe(handle));
     await c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext());
-    const restarted = await c.runtime.restart(handle, spec.identity.generation + 1, newContext());
+    const restarted = await c.restart(handle, spec.identity.generation + 1);
     const { instances } = await c.runtime.observe(restarted);
     expect(instances).toMatchObject([{ state: 'ready', restarts: 0 }]);
   });

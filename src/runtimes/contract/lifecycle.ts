@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { hostOf, newContext, newIdentity, nextSpec } from '#runtimes/contract/fixture.ts';
-import { mountFolder, startTraffic, stored, until } from '#runtimes/contract/setup.ts';
+import { applyOn, mountFolder, startTraffic, stored, until } from '#runtimes/contract/setup.ts';
 import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
 
 /** Defines the tests of stop, restart, remove, crashes, and use by a second process. */
@@ -28,13 +28,13 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     const handle = await c.apply(spec);
     const before = await c.ask(spec, '/');
     const stop = startTraffic(() => c.get(spec, '/wait?ms=20'));
-    const restarted = await c.runtime.restart(handle, 2, newContext());
+    const restarted = await c.restart(handle, 2);
     const { failures } = await stop();
     expect(failures).toEqual([]);
     const after = await c.ask(spec, '/');
     expect(after['process']).not.toBe(before['process']);
     expect(after['release']).toBe('1');
-    await c.runtime.restart(restarted, 2, newContext());
+    await c.restart(restarted, 2);
     expect((await c.ask(spec, '/'))['process'], 'asked again for the same deployment').toBe(after['process']);
     const observation = await c.runtime.observe(restarted);
     expect(observation).toMatchObject({ state: 'running', generation: 1 });
@@ -138,7 +138,7 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     const other = await c.subject.reopen();
     try {
       expect(await other.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
-      expect(stored(await other.apply(spec, newContext()))).toEqual(handle);
+      expect(stored(await applyOn(other, spec, newContext()))).toEqual(handle);
       expect(await c.ask(spec, '/')).toEqual(before);
       await other.stop(handle.identity, handle, newContext());
       expect((await c.runtime.observe(handle)).state).toBe('stopped');
@@ -161,12 +161,12 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     const other = await c.subject.reopen();
     try {
       const lost = new AbortController();
-      const first = c.runtime.apply(slow, attempt(1, lost)).catch((error: Error) => error);
+      const first = applyOn(c.runtime, slow, attempt(1, lost)).catch((error: Error) => error);
       await until(
         () => c.runtime.observe(handle),
         ({ instances }) => instances.some(({ name }) => name.includes('-2-')),
       );
-      const second = other.apply(slow, attempt(2, new AbortController()));
+      const second = applyOn(other, slow, attempt(2, new AbortController()));
       lost.abort('lost');
       await first;
       expect(await other.observe(await second)).toMatchObject({ state: 'running', generation: 2 });

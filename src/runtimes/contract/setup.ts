@@ -7,6 +7,7 @@ import type {
   Handle,
   Observation,
   Runtime,
+  RuntimeContext,
   TaskEnd,
   TaskSpec,
   WorkloadIdentity,
@@ -140,8 +141,16 @@ export class Contract {
     return { end, lines: context.lines };
   }
 
-  async apply(spec: WorkloadSpec): Promise<Handle> {
-    return this.runtime.apply(spec, newContext(AbortSignal.timeout((spec.readyTimeoutSeconds + 60) * 1000)));
+  /** Applies a spec and waits until it is rolled out. */
+  apply(spec: WorkloadSpec, context = newContext(AbortSignal.timeout((spec.readyTimeoutSeconds + 60) * 1000))) {
+    return applyOn(this.runtime, spec, context);
+  }
+
+  /** Restarts a release for a deployment and waits until it is rolled out. */
+  async restart(handle: Handle, asked: number): Promise<Handle> {
+    const restarted = await this.runtime.restart(handle, asked, newContext());
+    await this.runtime.progress?.(restarted, newContext());
+    return restarted;
   }
 
   get(spec: WorkloadSpec, path: string): Promise<HttpAnswer> {
@@ -155,6 +164,13 @@ export class Contract {
     expect(status, body).toBe(200);
     return JSON.parse(body);
   }
+}
+
+/** Applies a spec on a runtime and waits until it is rolled out. */
+export async function applyOn(runtime: Runtime, spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
+  const handle = await runtime.submit(spec, context);
+  await runtime.progress?.(handle, context);
+  return handle;
 }
 
 /** Returns a handle as another process would read it from the database. */

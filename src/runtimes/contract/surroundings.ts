@@ -68,7 +68,7 @@ export function describeSurroundings(contract: () => Contract, options: Contract
     const next = nextSpec(spec);
     const handle = await c.apply(next);
     expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'kept' });
-    await c.runtime.restart(handle, 2, { signal: new AbortController().signal, log: () => undefined });
+    await c.restart(handle, 2);
     expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'kept' });
   });
 

@@ -13,7 +13,7 @@ import { releaseFrom, releaseOf } from './release.ts';
 import { rollOut } from './rollout.ts';
 import { secretValues } from './secret-values.ts';
 
-/** Applies a spec (`Runtime.apply`). */
+/** Applies a spec (`Runtime.submit`). */
 export async function applySpec(node: DockerNode, spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
   context.signal.throwIfAborted();
   const refused = [...refusals(spec), ...rangeRefusals(spec, node.publishedPorts)];

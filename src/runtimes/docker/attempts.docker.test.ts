@@ -160,7 +160,7 @@ test('a removal whose claim is lost while it waits ends and removes nothing', as
 test('calls for one service wait for each other, also those of a deployment whose call hung', async () => {
   const spec = bench.spec();
   const order: string[] = [];
-  const applied = bench.runtime.apply(spec, newContext()).then(() => order.push('applied'));
+  const applied = bench.runtime.submit(spec, newContext()).then(() => order.push('applied'));
   const removed = bench.runtime.remove(spec.identity, null, newContext()).then(() => order.push('removed'));
   await Promise.all([applied, removed]);
   expect(order).toEqual(['applied', 'removed']);

@@ -102,7 +102,7 @@ describe('liveness', () => {
     const spec = bench.spec({ liveness: liveness(check as Probe['check']), gracePeriodSeconds: 1 });
     const { options } = bench;
     const runtime = await createDockerRuntime(options);
-    const handle = await runtime.apply(spec, newContext());
+    const handle = await runtime.submit(spec, newContext());
     await runtime.close();
     const before = await bench.ask(spec);
     void bench.ask(spec, '/hang').catch(() => undefined);

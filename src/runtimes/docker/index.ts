@@ -97,7 +97,7 @@ function runtimeOf(node: DockerNode): Runtime {
     name: 'docker',
     check: () => report(node),
     refusals,
-    apply: (spec, context) => alone(spec.identity, () => applySpec(node, spec, context), context.signal),
+    submit: (spec, context) => alone(spec.identity, () => applySpec(node, spec, context), context.signal),
     observe: (handle) => answer(observeService(node, handle)),
     stop: (identity, handle, context) =>
       alone(identity, () => stopService(node, identity, handle, context), context.signal),

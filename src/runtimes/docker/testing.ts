@@ -86,7 +86,7 @@ export async function openBench(socketPath: string, changes: Partial<DockerRunti
       specs.push(spec);
       return spec;
     },
-    apply: (spec) => runtime.apply(spec, newContext()),
+    apply: (spec) => runtime.submit(spec, newContext()),
     ask: async (spec, path = '/') => {
       const { status, body } = await router.get(hostOf(spec.identity), path);
       if (status !== 200) throw new Error(`${path} answered ${status}: ${body}`);

@@ -36,6 +36,7 @@ import {
   upstreamsOf,
   writeLog,
 } from '#runtimes/fake/serving.ts';
+import { FakeRollouts } from '#runtimes/fake/rollouts.ts';
 import type { FakeService, FakeStore } from '#runtimes/fake/store.ts';
 import { FakeTasks } from '#runtimes/fake/tasks.ts';
 import type { DecideOutcome } from '#runtimes/fake/tasks.ts';
@@ -70,6 +71,9 @@ export class FakeRuntimeObject implements FakeRuntime {
   disk: DiskItem[] = [];
   readonly #self = identify(process.pid, this.#bootId)!;
   #adopted: Promise<void> | undefined;
+  readonly #rollouts: FakeRollouts | undefined;
+  /** Present for a fake cluster, which rolls out by itself. */
+  readonly progress?: Runtime['progress'];
 
   constructor(store: FakeStore, options: FakeOptions) {
     this.#store = store;
@@ -77,6 +81,10 @@ export class FakeRuntimeObject implements FakeRuntime {
     this.#servers = new FakeServers(store);
     this.#plan = new FaultPlan(options, options.directory && join(options.directory, 'faults'));
     this.#tasks = new FakeTasks(store, this.#plan);
+    if (!options.cluster) return;
+    const rollouts = new FakeRollouts(store, options.cluster);
+    this.#rollouts = rollouts;
+    this.progress = (handle, context) => this.#progress(rollouts, handle, context);
   }
 
   get calls(): readonly FakeCall[] {
@@ -121,8 +129,8 @@ export class FakeRuntimeObject implements FakeRuntime {
     return this.#options.refusals?.(spec) ?? [];
   }
 
-  async apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
-    await this.#enter('apply', spec.identity, context.signal);
+  async submit(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
+    await this.#enter('submit', spec.identity, context.signal);
     const present = this.#store.read(spec.identity.serviceId);
     this.#refuseOlder(spec.identity, present);
     if (present && !present.stopped && isDeepStrictEqual(present.spec, JSON.parse(JSON.stringify(spec)))) {
@@ -130,6 +138,10 @@ export class FakeRuntimeObject implements FakeRuntime {
       return handleOf(spec.identity);
     }
     context.log(`Starting ${spec.instances.min} instance(s) of ${spec.image}.`);
+    if (this.#rollouts) {
+      this.#rollouts.begin(spec);
+      return handleOf(spec.identity);
+    }
     await this.#becomeReady(spec, context);
     await this.#takeOver(spec, present, context);
     context.log(`${spec.displayName} is ready.`);
@@ -170,6 +182,10 @@ export class FakeRuntimeObject implements FakeRuntime {
     if (!service) throw new RuntimeError('failed', 'There is nothing to restart: the service was never applied here.');
     this.#refuseOlder(handle.identity, service);
     if (service.restartedFor === asked && !service.stopped) return handleOf(service.spec.identity);
+    if (this.#rollouts) {
+      this.#rollouts.begin(service.spec, asked);
+      return handleOf(service.spec.identity);
+    }
     await this.#becomeReady(service.spec, context);
     await this.#takeOver(service.spec, service, context, asked);
     return handleOf(service.spec.identity);
@@ -317,9 +333,27 @@ export class FakeRuntimeObject implements FakeRuntime {
   }
 
   #refuseOlder(identity: WorkloadIdentity, present: FakeService | null): void {
-    const generation = present?.spec.identity.generation ?? 0;
+    const { generation } = (present?.candidate ?? present)?.spec.identity ?? { generation: 0 };
     if (generation > identity.generation)
       throw new RuntimeError('superseded', `Generation ${generation} is there, ${identity.generation} came too late.`);
+  }
+
+  async #progress(rollouts: FakeRollouts, handle: Handle, context: RuntimeContext): Promise<void> {
+    await this.#enter('progress', handle.identity, context.signal);
+    const candidate = await rollouts.follow(handle.identity, context);
+    if (!candidate) return;
+    try {
+      const { spec, problem } = candidate;
+      if (problem) throw new RuntimeError('not_ready', `${nameOf(spec, 1)} did not get ready: ${problem}.`);
+      await this.#becomeReady(spec, context);
+    } catch (error) {
+      rollouts.takeBack(candidate);
+      throw error;
+    }
+    const { candidate: _candidate, ...before } = this.#store.read(handle.identity.serviceId)!;
+    const present = before.instances.length > 0 || !before.stopped ? before : null;
+    await this.#takeOver(candidate.spec, present, context, candidate.restartedFor);
+    context.log(`${candidate.spec.displayName} is ready.`);
   }
 
   /** Waits until the candidate is ready, according to its variables (fake/application.ts). */

@@ -44,25 +44,25 @@ afterEach(() => {
 
 describe('the fake runtime', () => {
   test('fails at the ordered call of a verb only, and changes nothing then', async () => {
-    const runtime = createFakeRuntime({ failAt: { apply: 2 } });
-    const handle = await runtime.apply(spec, newContext());
-    await expect(runtime.apply(nextSpec(spec), newContext())).rejects.toMatchObject({ code: 'failed' });
+    const runtime = createFakeRuntime({ failAt: { submit: 2 } });
+    const handle = await runtime.submit(spec, newContext());
+    await expect(runtime.submit(nextSpec(spec), newContext())).rejects.toMatchObject({ code: 'failed' });
     expect(await runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
-    await runtime.apply(nextSpec(spec), newContext());
+    await runtime.submit(nextSpec(spec), newContext());
     expect(await runtime.observe(handle)).toMatchObject({ generation: 2 });
   });
 
   test('fails with the given error', async () => {
     const error = new RuntimeError('unreachable', 'The cluster does not answer.');
     const runtime = createFakeRuntime({ failAt: { stop: { call: 1, error } } });
-    const handle = await runtime.apply(spec, newContext());
+    const handle = await runtime.submit(spec, newContext());
     await expect(runtime.stop(handle.identity, handle, newContext())).rejects.toBe(error);
   });
 
   test('hangs until it is aborted', async () => {
-    const runtime = createFakeRuntime({ hangAt: { apply: 1 } });
+    const runtime = createFakeRuntime({ hangAt: { submit: 1 } });
     const abort = new AbortController();
-    const applying = runtime.apply(spec, newContext(abort.signal));
+    const applying = runtime.submit(spec, newContext(abort.signal));
     const early = await Promise.race([applying, new Promise((resolve) => setTimeout(resolve, 100, 'hangs'))]);
     expect(early).toBe('hangs');
     abort.abort();
@@ -74,25 +74,25 @@ describe('the fake runtime', () => {
     const runtime = createFakeRuntime({ directory });
     await runtime.check();
     const journal = join(directory, 'journal');
-    writeFileSync(join(directory, 'faults'), JSON.stringify({ failAt: { apply: 1 }, journal }));
-    await expect(runtime.apply(spec, newContext())).rejects.toThrow('told to fail at call 1 of apply');
+    writeFileSync(join(directory, 'faults'), JSON.stringify({ failAt: { submit: 1 }, journal }));
+    await expect(runtime.submit(spec, newContext())).rejects.toThrow('told to fail at call 1 of submit');
     await runtime.check();
     expect(readFileSync(journal, 'utf8')).toBe(`${JSON.stringify({ pid: process.pid, verb: 'check' })}\n`);
   });
 
   test('takes as much longer as ordered', async () => {
-    const runtime = createFakeRuntime({ delayMs: { apply: 150 } });
+    const runtime = createFakeRuntime({ delayMs: { submit: 150 } });
     const started = performance.now();
-    await runtime.apply(spec, newContext());
+    await runtime.submit(spec, newContext());
     expect(performance.now() - started).toBeGreaterThanOrEqual(149);
   });
 
   test('remembers the calls it got', async () => {
     const runtime = createFakeRuntime();
-    const handle = await runtime.apply(spec, newContext());
+    const handle = await runtime.submit(spec, newContext());
     await runtime.observe(handle);
     expect(runtime.calls).toEqual([
-      { verb: 'apply', serviceId: spec.identity.serviceId, generation: 1 },
+      { verb: 'submit', serviceId: spec.identity.serviceId, generation: 1 },
       { verb: 'observe', serviceId: spec.identity.serviceId, generation: 1 },
     ]);
   });
@@ -100,7 +100,7 @@ describe('the fake runtime', () => {
   test('masks secrets in its log', async () => {
     const runtime = createFakeRuntime();
     const failing = { ...spec, environment: { FAIL_START: 'hunter22' }, secrets: ['hunter22'] };
-    await expect(runtime.apply(failing, newContext())).rejects.toMatchObject({ code: 'not_ready' });
+    await expect(runtime.submit(failing, newContext())).rejects.toMatchObject({ code: 'not_ready' });
     const handle = { format: 1, runtime: 'fake', identity: spec.identity, data: {} };
     const texts: string[] = [];
     for await (const line of runtime.logs(handle, { tail: 9, follow: false, signal: newContext().signal }))
@@ -115,7 +115,7 @@ describe('the fake runtime', () => {
       const { MemoryRouter } = await import('#runtimes/contract/memory-router.ts');
       const runtime = createFakeRuntime({ directory: process.argv[1], router: new MemoryRouter(), dieAt: { restart: 1 } });
       const context = { signal: new AbortController().signal, log() {} };
-      const handle = await runtime.apply(JSON.parse(process.argv[2]), context);
+      const handle = await runtime.submit(JSON.parse(process.argv[2]), context);
       await runtime.restart(handle, 2, context);
       console.log('not reached');
     `;

@@ -9,7 +9,8 @@ import type { FakeOutcome } from '#runtimes/fake/outcome.ts';
 export type FakeVerb =
   | 'check'
   | 'list'
-  | 'apply'
+  | 'submit'
+  | 'progress'
   | 'observe'
   | 'stop'
   | 'restart'

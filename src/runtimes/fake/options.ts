@@ -1,4 +1,5 @@
 import type { FakeFaults } from '#runtimes/fake/faults.ts';
+import type { FakeCluster } from '#runtimes/fake/rollouts.ts';
 import type { Router } from '#runtimes/router.ts';
 import type { TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
 
@@ -11,6 +12,8 @@ export interface FakeOptions extends FakeFaults {
    * this object only.
    */
   directory?: string;
+  /** Makes it behave like a large cluster; without it everything is rolled out within `submit`. */
+  cluster?: FakeCluster;
   /** Answer of `refusals`; by default nothing is refused. */
   refusals?(spec: WorkloadSpec | TaskSpec): string[];
 }

@@ -25,6 +25,17 @@ export interface FakeImage {
   environment: Record<string, string>;
 }
 
+/** Candidate of a service: a release that its cluster is rolling out. */
+export interface FakeCandidate {
+  spec: WorkloadSpec;
+  /** Time in ISO 8601 at which the rollout is over. */
+  readyAt: string;
+  /** Reason why it never becomes ready; null if it does. */
+  problem: string | null;
+  /** Generation of the deployment that requested the restart; undefined for a new release. */
+  restartedFor?: number;
+}
+
 /** Stored state of a service. */
 export interface FakeService {
   spec: WorkloadSpec;
@@ -34,6 +45,8 @@ export interface FakeService {
   instances: FakeInstance[];
   /** Process whose servers answer for the instances. */
   owner: ProcessIdentity;
+  /** Release that a fake cluster is rolling out. */
+  candidate?: FakeCandidate;
 }
 
 /** Complete course of an execution, fixed when it begins. */

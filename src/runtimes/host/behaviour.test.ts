@@ -210,7 +210,7 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
         generation: null,
         message: 'The machine was restarted since; deploy again.',
       });
-      await fresh.apply(spec, newContext());
+      await fresh.submit(spec, newContext());
       expect(await fresh.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
       expect(await get()).toEqual({ status: 200, body: 'release 1' });
       await fresh.remove(spec.identity, null, newContext());

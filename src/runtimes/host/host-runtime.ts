@@ -90,7 +90,7 @@ export class HostRuntime implements Runtime {
     return this.#lock.run(name, () => buildImage(builder, spec, context));
   }
 
-  apply(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
+  submit(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
     const { dataDir } = this.#parts.layout;
     return this.#lock.run(spec.identity.serviceId, () => tellingNoSpace(dataDir, () => this.#apply(spec, context)));
   }

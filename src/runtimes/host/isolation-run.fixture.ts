@@ -25,7 +25,7 @@ try {
   const context = newContext();
   const { image } = await runtime.build!(newBuild(identity, repository), context);
   const spec = newSpec(identity, image, { readiness: null, ports: [], routes: [] });
-  const handle = await runtime.apply(spec, newContext());
+  const handle = await runtime.submit(spec, newContext());
   const { description } = await runtime.check();
   const found = { mode: description, build: seenIn(context.lines.join('\n')), instance: seenIn(await result(handle)) };
   console.log(JSON.stringify(found));

@@ -154,7 +154,7 @@ export class TestHost {
   }
 
   apply(spec: WorkloadSpec): Promise<Handle> {
-    return this.runtime.apply(spec, newContext());
+    return this.runtime.submit(spec, newContext());
   }
 
   /** Waits until a line of a service's log matches; returns it. */

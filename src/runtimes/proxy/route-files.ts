@@ -45,7 +45,7 @@ export class RouteFiles {
 
   /**
    * Returns all services, in the order of their names. A file that can't be read (a power cut can leave an empty one) is reported to
-   * `onDamage` and left out: the routes return with the next `apply` of its service. The route of a host that an earlier service has is
+   * `onDamage` and left out: the routes return with the next `submit` of its service. The route of a host that an earlier service has is
    * left out, too: requests to one host never reach two services.
    */
   readAll(onDamage: (message: string) => void): ServiceRoutes[] {

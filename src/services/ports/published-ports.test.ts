@@ -158,8 +158,8 @@ describe('a published port of a running service that is configured without it', 
   test('is free for others once it is deployed without it, not before, nor by a deployment that fails', async () => {
     const { mine, other, id } = await running(30_080);
     ok(await create(other, [tcp(30_080)]), 409);
-    const applied = engine.runtime.calls.filter(({ verb }) => verb === 'apply').length;
-    engine.runtime.faults = { failAt: { apply: applied + 1 } };
+    const applied = engine.runtime.calls.filter(({ verb }) => verb === 'submit').length;
+    engine.runtime.faults = { failAt: { submit: applied + 1 } };
     expect(await deploy(mine, id)).toBe('DEPLOYMENT_ERROR');
     ok(await create(other, [tcp(30_080)]), 409);
     expect(await deploy(mine, id)).toBe('DEPLOYED');

@@ -166,12 +166,12 @@ async function pullFor(owner: Actor, image: string): Promise<void> {
     ...bench.spec({ identity: identityOf(owner), image, registry: registryAccess, ports: [], routes: [] }),
     instances: { min: 0, max: 0 },
   };
-  await bench.runtime.apply(spec, newContext());
+  await bench.runtime.submit(spec, newContext());
 }
 
 describe('an instance', () => {
   const start = (owner: Actor, command: string[], changes: Partial<WorkloadSpec> = {}) =>
-    bench.runtime.apply(
+    bench.runtime.submit(
       bench.spec({
         identity: identityOf(owner),
         image: BUSYBOX_IMAGE,

@@ -125,8 +125,8 @@ describe('a custom domain', () => {
     prove(mine);
     await deploy(mine);
     ok(await mine.admin.delete(`${mine.url}/customDomain/${mine.id}`), 204);
-    const applied = engine.runtime.calls.filter(({ verb }) => verb === 'apply').length;
-    engine.runtime.faults = { failAt: { apply: applied + 1 } };
+    const applied = engine.runtime.calls.filter(({ verb }) => verb === 'submit').length;
+    engine.runtime.faults = { failAt: { submit: applied + 1 } };
     expect((await deploy(mine)).state).toBe('DEPLOYMENT_ERROR');
     expect(hostsOf(mine)).toContain(domain);
     const theirs = await claim(domain);
