@@ -49,12 +49,15 @@ function createProgram(environment: Environment): Command {
     .command('doctor')
     .description('look at what the service stands on: Node.js, PostgreSQL, runtimes, tools')
     .action(async () => (await import('#cli/doctor.ts')).doctorCommand(settings(), environment.PATH));
-  program
-    .command('inspect')
-    .description('show what the service is at')
+  const inspect = program.command('inspect').description('show what the service is at');
+  inspect
     .command('work')
     .description('what waits, runs, is oldest, was begun again and failed last, of each kind of work')
     .action(async () => (await import('#cli/inspect.ts')).inspectWorkCommand(settings()));
+  inspect
+    .command('clusters')
+    .description('where each cluster is, when it answered last, and what does not work there')
+    .action(async () => (await import('#cli/inspect.ts')).inspectClustersCommand(settings()));
   program
     .command('demo')
     .description('deploy the example application and show its address and answer')

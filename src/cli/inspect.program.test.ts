@@ -22,3 +22,15 @@ test('`inspect work` without a database says so', async () => {
   expect(refused.status).toBe(1);
   expect(refused.stderr).toContain('The database cannot be read: ');
 });
+
+test('`inspect clusters` shows each cluster with its machine, its last answer and what was found there', async () => {
+  await startService(settings);
+  await expect
+    .poll(async () => (await runProgram(['inspect', 'clusters'], settings)).stdout, {
+      timeout: 60_000,
+      interval: 1_000,
+    })
+    .toMatch(
+      /^CLUSTER +ORGANIZATION +RUNTIME +MACHINE +ANSWERED +FOUND\n\S+ .* (host|docker|fake) +\S+ +\d{4}-\S+Z +\S/,
+    );
+});

@@ -1,4 +1,5 @@
 import { inspectWork } from '#app/work-reports.ts';
+import { inspectClusters } from '#clusters/report.ts';
 import { print } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
@@ -15,8 +16,34 @@ export async function inspectWorkCommand(settings: Settings): Promise<void> {
     one.oldestWaiting?.toISOString() ?? '-',
     one.lastFailure ? `${one.lastFailure.at.toISOString()} ${firstLineOf(one.lastFailure.error)}`.trimEnd() : '-',
   ]);
-  const widths = HEADS.map((head, at) => Math.max(head.length, ...rows.map((row) => row[at]!.length)));
-  for (const row of [HEADS, ...rows])
+  printTable([HEADS, ...rows]);
+}
+
+const CLUSTER_HEADS = ['CLUSTER', 'ORGANIZATION', 'RUNTIME', 'MACHINE', 'ANSWERED', 'FOUND'];
+
+/** Prints each cluster with its machine, its last answer and its engine; below it what does not work there, with the remedies. */
+export async function inspectClustersCommand(settings: Settings): Promise<void> {
+  const clusters = await inspectClusters(settings);
+  printTable([
+    CLUSTER_HEADS,
+    ...clusters.map((cluster) => [
+      cluster.name,
+      cluster.organization,
+      cluster.runtime,
+      cluster.machine ?? '-',
+      cluster.reachedAt?.toISOString() ?? '-',
+      cluster.capabilities?.description ?? '-',
+    ]),
+  ]);
+  for (const { name, capabilities } of clusters)
+    for (const [feature, remedy] of Object.entries(capabilities?.missing ?? {}))
+      print(`${name}: no ${feature}: ${remedy}`);
+}
+
+/** Prints rows of cells in columns as wide as their longest cell. */
+function printTable(rows: string[][]): void {
+  const widths = rows[0]!.map((_, at) => Math.max(...rows.map((row) => row[at]!.length)));
+  for (const row of rows)
     print(
       row
         .map((cell, at) => cell.padEnd(widths[at]!))

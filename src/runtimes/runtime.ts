@@ -408,7 +408,7 @@ export interface BuildContext extends RuntimeContext {
 export type RuntimeFeature =
   'registry-images' | 'machine-programs' | 'tasks' | 'egress' | 'kubernetes' | 'keda' | 'older-databases';
 
-/** Features of each runtime, independent of the machine: requests that need a missing one are refused before anything is queued. */
+/** Features that a runtime can have. Those of a cluster are these without what its last check found missing (`featuresOf`). */
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
   host: ['machine-programs', 'tasks', 'egress'],
   docker: ['registry-images', 'tasks', 'egress'],
@@ -419,12 +419,24 @@ export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]
 /** Name of the runtime that runs programs of the machine instead of images. */
 export const MACHINE_RUNTIME = 'host' satisfies Runtime['name'];
 
-export interface RuntimeReport {
-  ok: boolean;
+/** Findings of a check about what a runtime can do. Stored with the cluster: requests are judged by it before anything is queued. */
+export interface Capabilities {
   /** Engine, version and mode (`Docker Engine 28.2`, `host, namespaces`). */
   description: string;
-  /** Features that do not work on this machine, and the remedy, a sentence each. */
+  /** Limits of this machine or cluster, with the remedy, a sentence each. */
   limits: string[];
+  /** Features of the runtime that do not work now, each with its remedy, a sentence for people. */
+  missing?: Partial<Record<RuntimeFeature, string>>;
+}
+
+export interface RuntimeReport extends Capabilities {
+  ok: boolean;
+}
+
+/** Returns the features of a cluster. Capabilities are null until the cluster was checked: it then has all that its runtime can have. */
+export function featuresOf(runtime: string, capabilities: Pick<Capabilities, 'missing'> | null): RuntimeFeature[] {
+  const all = RUNTIME_FEATURES[runtime as Runtime['name']] ?? [];
+  return all.filter((feature) => capabilities?.missing?.[feature] === undefined);
 }
 
 export interface Runtime {

@@ -3,7 +3,7 @@ import { inTransaction, systemContext, type Context, type Platform } from '#plat
 import { sql, type Database } from '#platform/database/index.ts';
 import { selectPlace } from '#deployments/queries.ts';
 import type { DeploymentPlace } from '#deployments/request.ts';
-import type { ClusterRef, ClusterRuntimes, Handle, Observation } from '#runtimes/runtime.ts';
+import type { Capabilities, ClusterRef, ClusterRuntimes, Handle, Observation } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
 /** Services that are observed at a time, and milliseconds that one of them may take. */
@@ -39,8 +39,8 @@ export interface StartAgain {
 export interface MachineRecords {
   noteSeen(db: Database, nodeId: string): Promise<unknown>;
   listClusters(db: Database, nodeId: string): Promise<{ id: string; runtime: string }[]>;
-  /** Records that the runtimes of clusters have answered. */
-  noteReached(db: Database, clusterIds: string[]): Promise<unknown>;
+  /** Records that the runtime of clusters has answered, and what it can do now. */
+  noteReached(db: Database, clusterIds: string[], found: Capabilities): Promise<unknown>;
 }
 
 /** Service that is to be requested again: with RESTART if something of it is left, else with ROLLBACK. */
@@ -175,14 +175,13 @@ export class RunningWatcher {
     const clusters = await this.#machine.listClusters(db, this.#nodeId);
     // Clusters of this machine share its runtimes: each is asked once.
     const byRuntime = Map.groupBy(clusters, (cluster) => cluster.runtime);
-    const ids: string[] = [];
     for (const [name, sharing] of byRuntime) {
       if (this.#stopped) return;
       const ask = async () => (await this.#runtimes.runtimeOf(sharing[0]!)).check();
       const report = await this.#askOnce(`runtime ${name}`, ask).catch(() => undefined);
-      if (report?.ok) ids.push(...sharing.map(({ id }) => id));
+      const ids = sharing.map(({ id }) => id);
+      if (report?.ok) await this.#machine.noteReached(db, ids, report);
     }
-    if (ids.length > 0) await this.#machine.noteReached(db, ids);
   }
 
   async #release(organizationId: string, serviceId: string): Promise<void> {

@@ -183,6 +183,7 @@ export interface BuildReport {
 
 export interface Cluster {
   advanced_settings: Generated<JsonColumn>;
+  capabilities: JsonColumn | null;
   cloud_provider: Generated<string>;
   created_at: Generated<Timestamp>;
   credentials_id: string | null;

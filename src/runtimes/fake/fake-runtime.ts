@@ -122,7 +122,8 @@ export class FakeRuntimeObject implements FakeRuntime {
 
   async check(): Promise<RuntimeReport> {
     await this.#plan.enter('check', null);
-    return { ok: true, description: 'fake, runs nothing', limits: ['Nothing is run: deployments are pretended.'] };
+    const limits = ['Nothing is run: deployments are pretended.'];
+    return { ok: true, description: 'fake, runs nothing', limits, missing: this.#options.missing };
   }
 
   refusals(spec: WorkloadSpec | TaskSpec): string[] {

@@ -1,7 +1,7 @@
 import type { FakeFaults } from '#runtimes/fake/faults.ts';
 import type { FakeCluster } from '#runtimes/fake/rollouts.ts';
 import type { Router } from '#runtimes/router.ts';
-import type { TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Capabilities, TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** Options of a fake runtime: the location of its state, and its faults. */
 export interface FakeOptions extends FakeFaults {
@@ -12,6 +12,8 @@ export interface FakeOptions extends FakeFaults {
    * this object only.
    */
   directory?: string;
+  /** Features that its check finds missing, with remedies. */
+  missing?: Capabilities['missing'];
   /** Makes it behave like a large cluster; without it everything is rolled out within `submit`. */
   cluster?: FakeCluster;
   /** Answer of `refusals`; by default nothing is refused. */

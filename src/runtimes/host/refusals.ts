@@ -4,6 +4,7 @@ import { imageOf } from '#runtimes/host/programs/image-of.ts';
 import { MachinePrograms } from '#runtimes/host/programs/programs.ts';
 import { isWithin } from '#runtimes/host/view/root-path.ts';
 import { OURS } from '#runtimes/host/view/plan.ts';
+import { missingFrom } from '#runtimes/host/report.ts';
 import type { ProgramSpec, TaskSpec } from '#runtimes/runtime.ts';
 
 /** Folders of a view that belong to the view itself. */
@@ -27,15 +28,15 @@ export function refusalsOf(spec: ProgramSpec | TaskSpec, parts: Parts): string[]
 }
 
 /** Returns the reasons why an execution needs more than this machine offers, or a container engine. */
-function taskRefusals(spec: ProgramSpec | TaskSpec, { mode, reason, tools }: HostParts['machine']): string[] {
+function taskRefusals(spec: ProgramSpec | TaskSpec, machine: HostParts['machine']): string[] {
   if (!('outputPath' in spec)) return [];
   const refusals: string[] = [];
-  if ((spec.egress || spec.folders) && mode !== 'namespaces')
+  const { egress } = missingFrom(machine);
+  if (spec.egress && egress !== undefined) refusals.push(egress);
+  if (spec.folders && machine.mode !== 'namespaces')
     refusals.push(
-      `This machine has no namespaces (${reason}), which it takes to keep a command to a list of hosts or to put folders into it: use a cluster whose runtime is docker.`,
+      `This machine has no namespaces (${machine.reason}), which it takes to put folders into a command: use a cluster whose runtime is docker.`,
     );
-  else if (spec.egress && tools.ip === null)
-    refusals.push('A command cannot be kept to a list of hosts here: install ip (iproute2) on this machine.');
   if (spec.gpus)
     refusals.push('The runtime host cannot give a command graphics processors: use a cluster whose runtime is docker.');
   return refusals;

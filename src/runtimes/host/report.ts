@@ -22,5 +22,17 @@ export function reportOf({ machine, cgroups, network }: HostParts): RuntimeRepor
     ok: true,
     description: `host, ${machine.mode === 'plain' ? 'plain folders' : 'namespaces'}, ${account}`,
     limits: [...limits, ...network.limits()],
+    missing: missingFrom(machine),
   };
+}
+
+/** Returns the features that this machine does not allow, with the remedies. */
+export function missingFrom({ mode, reason, tools }: HostParts['machine']): { egress?: string } {
+  if (mode !== 'namespaces')
+    return {
+      egress: `This machine has no namespaces (${reason}), which it takes to keep a command to a list of hosts: use a cluster whose runtime is docker.`,
+    };
+  return tools.ip === null
+    ? { egress: 'A command cannot be kept to a list of hosts here: install ip (iproute2) on this machine.' }
+    : {};
 }

@@ -6,6 +6,8 @@ import { placeRefusal } from '#resources/cluster/allowed.ts';
 import { lackOf } from '#resources/cluster/work/missing.ts';
 import * as queries from '#resources/cluster/queries.ts';
 import { auditCluster } from '#resources/cluster/rules.ts';
+import { capabilitiesColumn } from '#resources/cluster/reached.ts';
+import type { RuntimeReport } from '#runtimes/runtime.ts';
 import { openClusterSecret } from '#resources/cluster/secrets.ts';
 import { COURSES, type WorkEnd } from '#resources/cluster/work/states.ts';
 import {
@@ -31,14 +33,8 @@ export interface ClusterToCheck {
   kubeconfig: string | null;
 }
 
-/** Report of a runtime about a cluster. */
-export interface ClusterReport {
-  ok: boolean;
-  /** Engine, version and mode that were found; if `ok` is false, the reason. */
-  description: string;
-  /** Limits of the cluster, each with the way to mend it, a sentence each. */
-  limits: string[];
-}
+/** Report of a runtime about a cluster. If `ok` is false, `description` is the reason. */
+export type ClusterReport = RuntimeReport;
 
 export interface WorkParts {
   platform: Platform;
@@ -185,7 +181,7 @@ async function finish(
     await endOnCluster(context.db, claim, {
       state: next ? COURSES[next.action as ClusterClaim['action']].queued : settled,
       settled_state: settled,
-      ...(report?.ok ? { engine_version: report.description } : {}),
+      ...(report?.ok ? { engine_version: report.description, capabilities: capabilitiesColumn(report) } : {}),
       // The version that was read when the work began: what was edited meanwhile is not deployed.
       ...(deploys && end === 'succeeded' ? { deployed_version: row.version } : {}),
       deployed: deploys,

@@ -32,6 +32,7 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
     .select([
       'cluster.name as cluster_name',
       'cluster.runtime as cluster_runtime',
+      'cluster.capabilities as cluster_capabilities',
       'project.version as project_version',
       'stage.id as stage_id',
       'stage.name as stage_name',

@@ -12,7 +12,7 @@ import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import { freeze } from '#services/capabilities/service/actions/freeze.ts';
 import * as queries from '#services/capabilities/service/actions/queries.ts';
 import type { DeployChoice } from '#services/kind.ts';
-import { RUNTIME_FEATURES, type RuntimeFeature } from '#runtimes/runtime.ts';
+import { featuresOf, type Capabilities, type RuntimeFeature } from '#runtimes/runtime.ts';
 import { refuseDeleting } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
@@ -183,15 +183,17 @@ const NEEDS: Record<RuntimeFeature, string> = {
 function listUnable(rows: queries.SnapshotRow[]): Map<string, string> {
   return new Map(
     rows.flatMap((row): [string, string][] => {
-      const has: readonly string[] = RUNTIME_FEATURES[row.cluster_runtime as keyof typeof RUNTIME_FEATURES] ?? [];
+      const { cluster_name: cluster, cluster_runtime: runtime } = row;
+      const capabilities = row.cluster_capabilities as Capabilities | null;
+      const has = featuresOf(runtime, capabilities);
       const missing = (row.requires as RuntimeFeature[]).filter((feature) => !has.includes(feature));
       if (missing.length === 0) return [];
       const problems = missing.map((feature) => `${row.name} ${NEEDS[feature]}`).join('; ');
-      const { cluster_name: cluster, cluster_runtime: runtime } = row;
+      const remedies = missing.flatMap((feature) => capabilities?.missing?.[feature] ?? []);
       return [
         [
           row.id,
-          `Cluster ${cluster} (${runtime}) can't run this: ${problems}. Move it to an environment of another cluster, or leave it out (skip it in its deployment stage).`,
+          `Cluster ${cluster} (${runtime}) can't run this: ${[`${problems}.`, ...remedies].join(' ')} Move it to an environment of another cluster, or leave it out (skip it in its deployment stage).`,
         ],
       ];
     }),

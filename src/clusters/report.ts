@@ -1,0 +1,37 @@
+import type { Database } from '#platform/database/index.ts';
+import { askDatabase } from '#platform/database/inspect.ts';
+import type { Settings } from '#platform/settings/index.ts';
+import type { Capabilities } from '#runtimes/runtime.ts';
+
+/** Cluster as an operator sees it: where it is, when it answered last, and what it can do. */
+export interface ClusterReport {
+  id: string;
+  name: string;
+  organization: string;
+  runtime: string;
+  /** Name of its machine; null if it belongs to none. */
+  machine: string | null;
+  reachedAt: Date | null;
+  /** Null until its runtime has answered for the first time. */
+  capabilities: Capabilities | null;
+}
+
+/** Lists the clusters of all organizations, beside the running service. Throws if the database cannot be read. */
+export async function inspectClusters(settings: Settings): Promise<ClusterReport[]> {
+  const found = await askDatabase(settings, listClusters);
+  if (typeof found === 'string') throw new Error(`The database cannot be read: ${found}.`);
+  return found;
+}
+
+async function listClusters(db: Database): Promise<ClusterReport[]> {
+  const rows = await db
+    .selectFrom('cluster')
+    .innerJoin('organization', 'organization.id', 'cluster.organization_id')
+    .leftJoin('node', 'node.id', 'cluster.node_id')
+    .select(['cluster.id', 'cluster.name', 'cluster.runtime', 'cluster.reached_at as reachedAt'])
+    .select(['cluster.capabilities', 'organization.name as organization', 'node.name as machine'])
+    .orderBy('organization.name')
+    .orderBy('cluster.name')
+    .execute();
+  return rows.map((row) => ({ ...row, capabilities: row.capabilities as Capabilities | null }));
+}
