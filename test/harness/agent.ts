@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
+import { isLinkOfEngine } from '#test/harness/engine-links.ts';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -67,8 +68,8 @@ export async function pushAgentImage(socketPath: string, registry: string, progr
 
 /** Returns an address of this machine that its containers reach. */
 export const machineAddress = (): string =>
-  Object.values(networkInterfaces())
-    .flat()
+  Object.entries(networkInterfaces())
+    .flatMap(([name, all]) => (isLinkOfEngine(name) ? [] : all))
     .find((one) => one?.family === 'IPv4' && !one.internal)!.address;
 
 interface AskedModel {

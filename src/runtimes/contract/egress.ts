@@ -5,14 +5,17 @@ import { networkInterfaces, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newContext, newIdentity } from '#runtimes/contract/fixture.ts';
+import { isLinkOfEngine } from '#test/harness/engine-links.ts';
 import { until } from '#runtimes/contract/setup.ts';
 import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
 import type { EgressRule, TaskSpec } from '#runtimes/runtime.ts';
 
-/** Returns the addresses at which other machines reach this one. */
+/** Returns the addresses at which other machines reach this one, without those of container engines. */
 const ownAddresses = (): string[] =>
-  Object.values(networkInterfaces()).flatMap((all) =>
-    all!.filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address),
+  Object.entries(networkInterfaces()).flatMap(([name, all]) =>
+    isLinkOfEngine(name)
+      ? []
+      : all!.filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address),
   );
 
 /**

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { isLinkOfEngine } from '#test/harness/engine-links.ts';
 import { findProgram } from '#runtimes/tools/find-program.ts';
 import { commandLines } from '#runtimes/host/testing.ts';
 
@@ -11,7 +12,7 @@ const run = (program: string, ...args: string[]): string[] => {
 
 const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(folder).toSorted() : []);
 
-/** Traces of deployments on a machine outside of the data directory. */
+/** Traces of deployments on a machine outside of the data directory, without those of container engines. */
 export interface MachineState {
   namespaces: string[];
   links: string[];
@@ -22,13 +23,18 @@ export interface MachineState {
   groups: string[];
 }
 
+/** Folders, mounts and rules of a container engine: one that the tests start has a folder that begins with `qdd-`. */
+const OF_ENGINE = /\/qdd-|docker|\bbr-[0-9a-f]|\bqdt/i;
+
 export const machineState = (): MachineState => ({
   namespaces: namesIn('/run/netns'),
-  links: namesIn('/sys/class/net'),
+  links: namesIn('/sys/class/net').filter((name) => !isLinkOfEngine(name)),
   rules: run('iptables-save')
-    .filter((line) => line.startsWith('-A'))
+    .filter((line) => line.startsWith('-A') && !OF_ENGINE.test(line))
     .map((line) => line.replace(/\[\d+:\d+\] /, '')),
-  mounts: readFileSync('/proc/self/mounts', 'utf8').split('\n').length,
+  mounts: readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .filter((line) => !OF_ENGINE.test(line)).length,
   groups: ['cpu', 'memory', ''].flatMap((controller) => {
     const folder = path.join('/sys/fs/cgroup', controller);
     return namesIn(folder)
