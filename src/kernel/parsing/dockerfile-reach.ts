@@ -45,7 +45,20 @@ export function findReach(text: string, options: ReachOptions): DockerfileReach 
   };
 }
 
+/** Instructions that take an option by which files come from elsewhere. */
+const TAKEN_BY: Record<string, string> = { from: 'COPY', mount: 'RUN' };
+
+/** Throws Error for `--from` and `--mount` on an instruction that no builder takes them on: one might take it all the same. */
+function refuseMisplaced({ keyword, flags, first }: Instruction): void {
+  for (const flag of flags) {
+    const name = /^--(from|mount)\b/i.exec(flag)?.[1]?.toLowerCase();
+    if (name !== undefined && TAKEN_BY[name] !== keyword)
+      throw dockerfileFault(first, `--${name} is an option of ${TAKEN_BY[name]}, not of ${keyword}.`);
+  }
+}
+
 function read(instruction: Instruction, finding: Finding): void {
+  if (['FROM', 'ADD', 'COPY', 'RUN'].includes(instruction.keyword)) refuseMisplaced(instruction);
   switch (instruction.keyword) {
     case 'FROM':
       return readFrom(instruction, finding);
@@ -53,8 +66,7 @@ function read(instruction: Instruction, finding: Finding): void {
       if (finding.stages.length === 0) declare(instruction, finding);
       return;
     case 'ADD':
-      readSources(instruction, finding);
-      return readCopy(instruction, finding);
+      return readSources(instruction, finding);
     case 'COPY':
       return readCopy(instruction, finding);
     case 'RUN':

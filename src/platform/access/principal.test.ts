@@ -91,6 +91,7 @@ describe('a custom role', () => {
     [{ clusterId: 'c1' }, 'WRITE'],
     [{ clusterId: 'c2' }, 'ADMIN'],
     [{ clusterId: 'c3' }, 'WRITE'],
+    [{ clusterId: '' }, 'WRITE'],
   ])('has at %o the level %s', (place, level) => {
     expect(levelAt(custom(role), { organizationId, ...place })).toBe(level);
   });
@@ -159,6 +160,8 @@ describe('any grant', () => {
         expect(includes(highestLevelOf(grant), levelAt(grant, at))).toBe(true);
       }),
     );
+    // A role without a project still makes environments on clusters that it does not name.
+    expect(highestLevelOf(custom({ clusters: [], projects: [] }))).toBe('WRITE');
     expect(LEVELS.at(-1)).toBe('ADMIN');
   });
 

@@ -93,8 +93,9 @@ export function levelAt(grant: Grant, at: Location): Level {
 }
 
 function customLevelAt(custom: RolePermissions, at: Location): Level {
-  if (at.projectId) return projectLevel(custom, at.projectId, at.mode);
-  if (at.clusterId) return clusterLevel(custom, at.clusterId);
+  if (at.projectId !== undefined) return projectLevel(custom, at.projectId, at.mode);
+  // An id that the role does not name, also an empty one, is of an unlisted cluster.
+  if (at.clusterId !== undefined) return clusterLevel(custom, at.clusterId);
   return 'READ';
 }
 

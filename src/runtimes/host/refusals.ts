@@ -33,7 +33,7 @@ function taskRefusals(spec: ProgramSpec | TaskSpec, machine: HostParts['machine'
   const refusals: string[] = [];
   const { egress } = missingFrom(machine);
   if (spec.egress && egress !== undefined) refusals.push(egress);
-  if (spec.folders && machine.mode !== 'namespaces')
+  else if (spec.folders && machine.mode !== 'namespaces')
     refusals.push(
       `This machine has no namespaces (${machine.reason}), which it takes to put folders into a command: use a cluster whose runtime is docker.`,
     );

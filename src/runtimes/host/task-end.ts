@@ -1,5 +1,5 @@
 import { maskOf } from '#kernel/secrets-mask.ts';
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import type { Launcher, Place } from '#runtimes/host/launch.ts';
@@ -52,6 +52,8 @@ export class TaskEnds {
     } catch (error) {
       const present = readEnd(place.directory);
       if (present) return present;
+      // The service was removed meanwhile: nobody can tell any more how the command ended.
+      if (!existsSync(place.directory)) return { format: 1, end: lost(new Date().toISOString()), outputBytes: 0 };
       throw error;
     }
   }

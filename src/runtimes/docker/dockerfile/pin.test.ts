@@ -205,6 +205,19 @@ test('an image whose ONBUILD reaches for another image, or out, is refused', asy
   ]);
 });
 
+describe('an option by which files come from elsewhere is refused on instructions that do not have it', () => {
+  test.each([
+    ['ADD --mount=from=alpine /a /b', '--mount is an option of RUN, not of ADD'],
+    ['COPY --mount=type=bind,from=alpine /a /b', '--mount is an option of RUN, not of COPY'],
+    ['ADD --from=alpine /a /b', '--from is an option of COPY, not of ADD'],
+    ['RUN --from=alpine true', '--from is an option of COPY, not of RUN'],
+    ['ONBUILD ADD --FROM=alpine /a /b', '--from is an option of COPY, not of ADD'],
+    ['FROM --from=alpine busybox', '--from is an option of COPY, not of FROM'],
+  ])('%s', async (line, message) => {
+    expect(await refusal(['FROM busybox', line])).toContain(message);
+  });
+});
+
 describe('what no tenant may ask of a shared builder is refused', () => {
   test.each(['--network=host', '--security=insecure', '--device=vendor.com/gpu=all'])('RUN %s', async (option) => {
     expect(await refusal(['FROM node', `RUN ${option} true`])).toContain(
