@@ -991,6 +991,7 @@ create table project (
   constraint project_organization_id_id_key UNIQUE (organization_id, id),
   constraint project_pkey PRIMARY KEY (id)
 );
+CREATE INDEX project_created ON public.project USING btree (organization_id, created_at, id);
 CREATE UNIQUE INDEX project_name ON public.project USING btree (organization_id, lower(name));
 
 create table project_deployment_rule (

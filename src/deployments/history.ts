@@ -60,25 +60,16 @@ function selectDeployments(db: Database, scope: Scope, of: HistoryOf) {
   return query.where('d.id', 'in', withService);
 }
 
-/** Lists deployments, newest first: a page of them, or those up to the one whose id is `startId`; `total` counts all of them. */
-export async function listHistory(
-  db: Database,
-  scope: Scope,
-  of: HistoryOf,
-  page: { limit: number; offset: number; startId?: string },
-): Promise<(HistoryDeployment & { total: number })[]> {
-  let query = selectDeployments(db, scope, of).select(sql<number>`count(*) over ()`.as('total'));
-  if (page.startId)
-    query = query.where(
-      'd.number',
-      '<=',
-      db
-        .selectFrom('deployment')
-        .select('number')
-        .where('organization_id', '=', scope.organizationId)
-        .where('id', '=', page.startId),
-    );
-  return query.orderBy('d.number', 'desc').limit(page.limit).offset(page.offset).execute();
+/** Selects deployments, newest first; with `startId` from that one on. */
+export function selectHistory(db: Database, scope: Scope, of: HistoryOf, startId?: string) {
+  const query = selectDeployments(db, scope, of).orderBy('d.number', 'desc');
+  if (startId === undefined) return query;
+  const start = db
+    .selectFrom('deployment')
+    .select('number')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', startId);
+  return query.where('d.number', '<=', start);
 }
 
 /** Services of deployments, by stage. */

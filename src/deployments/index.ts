@@ -1,7 +1,7 @@
 export { cancelDeployment, cancelEnvironment } from '#deployments/cancel.ts';
 export {
   findExecution,
-  listHistory,
+  selectHistory,
   listHistoryServices,
   listQueue,
   type HistoryDeployment,

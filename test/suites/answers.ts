@@ -78,3 +78,9 @@ export function exampleOf(world: World, route: Route): Example {
     );
   return {};
 }
+
+/** Returns the name of the parameter for the size of a page; undefined for operations without pages. */
+export function pageSizeOf({ query }: Route): string | undefined {
+  const { properties = {} } = (query ?? {}) as { properties?: Record<string, unknown> };
+  return 'page' in properties ? ['page_size', 'pageSize'].find((name) => name in properties) : undefined;
+}

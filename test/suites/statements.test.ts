@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { allRoutes } from '#app/routes.ts';
 import { useApp } from '#test/harness/app.ts';
-import { callExample, exampleOf } from './answers.ts';
+import { callExample, exampleOf, pageSizeOf } from './answers.ts';
 import { makeWorld } from './world.ts';
 
 const said = new Set<string>();
@@ -46,8 +46,15 @@ const UNSCOPED: [part: RegExp, reason: string][] = [
 let tenant: Set<string>;
 beforeAll(async () => {
   const world = await makeWorld(app);
-  for (const route of allRoutes().filter((one) => one.method === 'GET'))
-    await callExample(world.admin, world, route, exampleOf(world, route));
+  for (const route of allRoutes().filter((one) => one.method === 'GET')) {
+    const example = exampleOf(world, route);
+    await callExample(world.admin, world, route, example);
+    const size = pageSizeOf(route);
+    if (size === undefined) continue;
+    // A page that may not be the last one has its total counted.
+    const query = `${example.query ? `${example.query}&` : '?'}page=1&${size}=1`;
+    await callExample(world.admin, world, route, { ...example, query });
+  }
   for (const route of allRoutes().filter((one) => one.method === 'POST' || one.method === 'PUT'))
     await callExample(world.admin, world, route, exampleOf(world, route));
   for (const route of allRoutes().filter((one) => one.method === 'DELETE')) {

@@ -12,7 +12,10 @@ const DEFAULT_SIZE = 20;
 /** Returns the offset of a page. A page far beyond the end is empty; PostgreSQL cannot count to its offset. */
 const offsetOf = (page: number, size: number): number => Math.min((page - 1) * size, Number.MAX_SAFE_INTEGER);
 
-/** Fetches a page of a query, or all of it when no page is asked for (docs/contributing/rules.md 4). The query must have an order. */
+/**
+ * Fetches a page of a query, or all of it when no page is asked for (docs/contributing/rules.md 4). The query must have an order. The total
+ * is exact on every page, also beyond the end; it is counted only where the page does not tell it.
+ */
 export async function fetchPage<Row, View>(
   db: Database,
   query: SelectQueryBuilder<DB, any, Row>,
@@ -24,17 +27,19 @@ export async function fetchPage<Row, View>(
   }
   const page = ask.page ?? 1;
   const size = ask.page_size ?? DEFAULT_SIZE;
-  const [rows, total] = [
-    await query.limit(size).offset(offsetOf(page, size)).execute(),
-    await db
-      .selectFrom(query.clearOrderBy().as('all'))
-      .select(sql<number>`count(*)`.as('total'))
-      .executeTakeFirstOrThrow(),
-  ];
+  const offset = offsetOf(page, size);
+  const rows = await query.limit(size).offset(offset).execute();
+  const isLast = rows.length < size && (rows.length > 0 || page === 1);
+  const total = isLast ? offset + rows.length : await countRows(db, query);
   return {
     results: rows.map(view),
-    pagination: { page, page_size: size, total_count: total.total, total_pages: Math.ceil(total.total / size) },
+    pagination: { page, page_size: size, total_count: total, total_pages: Math.ceil(total / size) },
   };
+}
+
+async function countRows<Row>(db: Database, query: SelectQueryBuilder<DB, any, Row>): Promise<number> {
+  const all = db.selectFrom(query.clearOrderBy().as('all')).select(sql<number>`count(*)`.as('total'));
+  return (await all.executeTakeFirstOrThrow()).total;
 }
 
 /** Returns a complete list as its only page. */

@@ -1,8 +1,8 @@
-import { slicePage } from '#platform/http/paging.ts';
+import { fetchPage, slicePage } from '#platform/http/paging.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { PageQuery, Type, Uuid } from '#platform/http/schema.ts';
 import {
-  listHistory,
+  selectHistory,
   listHistoryServices,
   listQueue,
   type HistoryDeployment,
@@ -60,18 +60,14 @@ async function history<View>(
 ) {
   const page = ask.page ?? 1;
   const size = ask.page_size ?? ask.pageSize ?? DEFAULT_SIZE;
-  const rows = await listHistory(context.db, scope, of, {
-    limit: size,
-    offset: (page - 1) * size,
-    startId: ask.startId,
-  });
+  const query = selectHistory(context.db, scope, of, ask.startId);
+  const { results: rows, pagination } = await fetchPage(context.db, query, { page, page_size: size }, (row) => row);
   const services = await listHistoryServices(
     context.db,
     scope,
     rows.map((row) => row.id),
     'serviceId' in of ? of.serviceId : undefined,
   );
-  const total = rows[0]?.total ?? 0;
   return {
     page,
     page_size: size,
@@ -81,7 +77,7 @@ async function history<View>(
         services.filter((service) => service.deployment_id === row.id),
       ),
     ),
-    pagination: { page, page_size: size, total_count: total, total_pages: Math.ceil(total / size) },
+    pagination,
   };
 }
 

@@ -53,25 +53,16 @@ export const selectBackupsAt = (db: Database, scope: Scope, places: BackupPlace[
       ${places.map((place) => place.environment_id)}::uuid[], ${places.map((place) => place.environment_mode)}::text[]))`,
   );
 
-/** Lists a page of a database's backups with their total number; `startId` is the first backup of the page. */
-export const listBackupPage = (
-  db: Database,
-  scope: Scope,
-  databaseId: string,
-  { limit, offset, startId }: { limit: number; offset: number; startId?: string },
-) => {
-  const query = selectBackups(db, scope)
-    .select(sql<number>`count(*) over ()`.as('total'))
-    .where('database_id', '=', databaseId)
-    .limit(limit)
-    .offset(offset);
-  if (startId === undefined) return query.execute();
+/** Selects a database's backups; with `startId` from that one on. */
+export const selectBackupsOf = (db: Database, scope: Scope, databaseId: string, startId?: string) => {
+  const query = selectBackups(db, scope).where('database_id', '=', databaseId);
+  if (startId === undefined) return query;
   const start = db
     .selectFrom('database_backup as first')
     .select('first.created_at')
     .where('first.organization_id', '=', scope.organizationId)
     .where('first.id', '=', startId);
-  return query.where('created_at', '<=', start).execute();
+  return query.where('created_at', '<=', start);
 };
 
 export const findBackup = (db: Database, organizationIds: string[], id: string) =>

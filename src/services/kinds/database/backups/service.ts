@@ -1,3 +1,4 @@
+import { fetchPage } from '#platform/http/paging.ts';
 import { requireMachine } from '#platform/machines/elsewhere.ts';
 import { anySignal } from '#kernel/lease-signal.ts';
 import { conflict, internal, invalidField, notFound, badGateway } from '#kernel/errors.ts';
@@ -34,15 +35,8 @@ export async function listBackups(
 ) {
   const page = ask.page ?? 1;
   const size = ask.page_size ?? PAGE_SIZE;
-  const limits = { limit: size, offset: (page - 1) * size, startId: ask.startId };
-  const rows = await queries.listBackupPage(context.db, database, database.id, limits);
-  const total = rows[0]?.total ?? 0;
-  return {
-    page,
-    page_size: size,
-    results: rows.map(toBackupView),
-    pagination: { page, page_size: size, total_count: total, total_pages: Math.ceil(total / size) },
-  };
+  const query = queries.selectBackupsOf(context.db, database, database.id, ask.startId);
+  return { page, page_size: size, ...(await fetchPage(context.db, query, { page, page_size: size }, toBackupView)) };
 }
 
 function refuseNotRunning(database: ServiceTarget): void {
