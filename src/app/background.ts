@@ -17,7 +17,7 @@ import { createHttpClient } from '#platform/http-client/index.ts';
 import { listenForWork } from '#platform/work/index.ts';
 import { Schedule } from '#platform/work/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
-import { createClusterWorker } from '#resources/cluster/index.ts';
+import { createClusterWorker } from '#clusters/work/worker.ts';
 import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
 import { submit } from '#services/capabilities/service/actions/request.ts';
 import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';

@@ -8,7 +8,7 @@ import type { Settings } from '#platform/settings/index.ts';
 import type { NamedWorkStatus } from '#platform/work/gauges.ts';
 import type { WorkReport } from '#platform/work/index.ts';
 import { SCHEDULE_REPORT } from '#platform/work/schedule.ts';
-import { CLUSTER_WORK_REPORT } from '#resources/cluster/index.ts';
+import { CLUSTER_WORK_REPORT } from '#clusters/work/worker.ts';
 import { ARGO_CD_REPORT } from '#services/kinds/argocd-app/index.ts';
 
 /** Every kind of durable work. */

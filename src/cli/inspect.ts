@@ -1,5 +1,5 @@
 import { inspectWork } from '#app/work-reports.ts';
-import { inspectClusters } from '#clusters/report.ts';
+import { inspectClusters } from '#clusters/overview.ts';
 import { print } from '#cli/print.ts';
 import type { Settings } from '#platform/settings/index.ts';
 

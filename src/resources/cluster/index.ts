@@ -11,12 +11,8 @@ export { clusterTarget, type ClusterTarget } from '#resources/cluster/target.ts'
 export { insertCluster } from '#resources/cluster/service.ts';
 export { kubernetesOf } from '#resources/cluster/view.ts';
 export { openSecretManagerAccess, type OpenAccess } from '#resources/cluster/accesses.ts';
-export {
-  CLUSTER_WORK_REPORT,
-  createClusterWorker,
-  type ClusterReport,
-  type ClusterToCheck,
-} from '#resources/cluster/work/worker.ts';
+export { CLUSTER_WORK } from '#resources/cluster/channels.ts';
+export * from '#resources/cluster/work/door.ts';
 export { listClustersWithCredentials, renameCredentialsOfClusters } from '#resources/cluster/queries.ts';
 export { CLOUDS, CloudVendor } from '#resources/cluster/schema/vendors.ts';
 export { Feature } from '#resources/cluster/schema/features.ts';

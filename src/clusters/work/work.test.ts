@@ -3,14 +3,10 @@ import { claimNext } from '#deployments/executor/claims.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { ClaimLost, Lease } from '#platform/work/index.ts';
-import {
-  createClusterWorker,
-  insertCluster,
-  type ClusterReport,
-  type ClusterToCheck,
-} from '#resources/cluster/index.ts';
+import { createClusterWorker } from '#clusters/work/worker.ts';
+import { runWork, type ClusterReport, type ClusterToCheck } from '#clusters/work/run.ts';
+import { insertCluster } from '#resources/cluster/index.ts';
 import { claimWork, CLUSTER_WORK_TABLE, endWork } from '#resources/cluster/work/claims.ts';
-import { runWork } from '#resources/cluster/work/run.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
 const app = useApp();

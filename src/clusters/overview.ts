@@ -4,7 +4,7 @@ import type { Settings } from '#platform/settings/index.ts';
 import type { Capabilities } from '#runtimes/runtime.ts';
 
 /** Cluster as an operator sees it: where it is, when it answered last, and what it can do. */
-export interface ClusterReport {
+export interface ClusterOverview {
   id: string;
   name: string;
   organization: string;
@@ -17,13 +17,13 @@ export interface ClusterReport {
 }
 
 /** Lists the clusters of all organizations, beside the running service. Throws if the database cannot be read. */
-export async function inspectClusters(settings: Settings): Promise<ClusterReport[]> {
+export async function inspectClusters(settings: Settings): Promise<ClusterOverview[]> {
   const found = await askDatabase(settings, listClusters);
   if (typeof found === 'string') throw new Error(`The database cannot be read: ${found}.`);
   return found;
 }
 
-async function listClusters(db: Database): Promise<ClusterReport[]> {
+async function listClusters(db: Database): Promise<ClusterOverview[]> {
   const rows = await db
     .selectFrom('cluster')
     .innerJoin('organization', 'organization.id', 'cluster.organization_id')

@@ -1,14 +1,15 @@
-import { inTransaction, systemContext } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
 import { WorkLoop, type ClaimRequest, type WorkKind, type WorkReport } from '#platform/work/index.ts';
-import { CLUSTER_WORK } from '#resources/cluster/channels.ts';
-import { endExpiredLocks } from '#resources/cluster/lock.ts';
-import { setState } from '#resources/cluster/queries.ts';
-import { COURSES } from '#resources/cluster/work/states.ts';
-import { claimWork, CLUSTER_WORK_TABLE, type ClusterClaim } from '#resources/cluster/work/claims.ts';
-import { giveUpWork, MOST_ATTEMPTS, runWork, type WorkParts } from '#resources/cluster/work/run.ts';
-
-export type { ClusterReport, ClusterToCheck } from '#resources/cluster/work/run.ts';
+import { giveUpWork, MOST_ATTEMPTS, runWork, type WorkParts } from '#clusters/work/run.ts';
+import {
+  claimClusterWork,
+  CLUSTER_WORK,
+  endLocks,
+  giveBackWork,
+  renewWork,
+  statusOfWork,
+  type ClusterClaim,
+} from '#resources/cluster/index.ts';
 
 export interface ClusterWorkerOptions extends Omit<WorkParts, 'checkTimeoutMs'> {
   /** Id of this machine: clusters on other machines are left to the workers there. */
@@ -22,7 +23,7 @@ export interface ClusterWorkerOptions extends Omit<WorkParts, 'checkTimeoutMs'> 
 }
 
 /** Status report of the work on clusters. */
-export const CLUSTER_WORK_REPORT: WorkReport = { name: 'cluster-work', status: CLUSTER_WORK_TABLE.status };
+export const CLUSTER_WORK_REPORT: WorkReport = { name: 'cluster-work', status: statusOfWork };
 
 /** Carries out the work on clusters, and ends locks whose time is over. */
 export const createClusterWorker = (options: ClusterWorkerOptions): WorkLoop<ClusterClaim> =>
@@ -34,10 +35,10 @@ const clusterWork = (options: Required<ClusterWorkerOptions>): WorkKind<ClusterC
   slots: options.slots,
   pollMs: options.pollMs,
   channel: CLUSTER_WORK,
-  prepare: () => inTransaction(systemContext(options.platform), endExpiredLocks),
+  prepare: () => endLocks(options.platform),
   claim: claimUpTo,
-  renew: CLUSTER_WORK_TABLE.renew,
-  giveBack: (db, claim, stoppedBy) => CLUSTER_WORK_TABLE.giveBack(db, claim, stoppedBy, options.leaseSeconds),
+  renew: renewWork,
+  giveBack: (db, claim, stoppedBy) => giveBackWork(db, claim, stoppedBy, options.leaseSeconds),
   run: (claim, lease) => runWork(options, claim, lease),
   attempts: { most: MOST_ATTEMPTS, of: ({ attempts }) => attempts, giveUp: (claim) => giveUpWork(options, claim) },
   fields: (claim) => ({ clusterId: claim.cluster_id, workId: claim.id }),
@@ -48,7 +49,7 @@ async function claimUpTo(db: Database, { limit, nodeId, leaseSeconds }: ClaimReq
   const claims: ClusterClaim[] = [];
   try {
     while (claims.length < limit) {
-      const claim = await db.transaction().execute((inside) => claimOne(inside, nodeId, leaseSeconds));
+      const claim = await claimClusterWork(db, nodeId, leaseSeconds);
       if (!claim) break;
       claims.push(claim);
     }
@@ -57,11 +58,4 @@ async function claimUpTo(db: Database, { limit, nodeId, leaseSeconds }: ClaimReq
     if (claims.length === 0) throw error;
   }
   return claims;
-}
-
-async function claimOne(db: Database, nodeId: string, leaseSeconds: number): Promise<ClusterClaim | undefined> {
-  const claim = await claimWork(db, nodeId, leaseSeconds);
-  if (claim)
-    await setState(db, { organizationId: claim.organization_id }, claim.cluster_id, COURSES[claim.action].running);
-  return claim;
 }
