@@ -1,2 +1,2 @@
--- Pages of an organization's projects are read, and their total is counted, from the index alone.
+-- Pages of an organization's projects are read in the order of this index: without it each page sorted all of them.
 create index project_created on project (organization_id, created_at, id);

@@ -80,7 +80,7 @@ async function holdAll(context: Context, takenAt: Date): Promise<number> {
   // The triggers gave up what these had built. In the world it may be what serves: only what was given up before the backup is collected.
   await keepOlderTombstones(db);
   await holdServices(db);
-  // Nobody looks at clusters until then: that they did not answer meanwhile says nothing.
+  // Nobody looks at clusters until then: that they did not answer meanwhile says nothing, and they may be on other machines by now.
   await forgetReached(db);
   await enterReadOnly(db, takenAt);
   return interrupted;

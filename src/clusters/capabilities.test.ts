@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { MACHINE_RECORDS } from '#clusters/machine-records.ts';
+import { forgetReached } from '#resources/cluster/index.ts';
 import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
 import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
 import { ok, useApp } from '#test/harness/app.ts';
@@ -17,7 +18,8 @@ async function look(): Promise<void> {
   await new RunningWatcher(parts).look();
 }
 
-test('a request that needs what the check of the cluster found missing is refused with the remedy, until a check finds it', async () => {
+/** Creates a job, which needs the feature `tasks`. */
+async function makeJob() {
   const admin = await app.organization();
   const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: 'p' }), 201);
   const environment = ok(
@@ -35,6 +37,21 @@ test('a request that needs what the check of the cluster found missing is refuse
     },
   };
   const job = ok(await admin.post(`/environment/${environment.id}/job`, body), 201);
+  return { admin, job };
+}
+
+test('what a cluster lacked when a backup was made refuses nothing after the restore', async () => {
+  const { admin, job } = await makeJob();
+  missing.tasks = 'Commands cannot run here: mend the engine.';
+  await look();
+  delete missing.tasks;
+  ok(await admin.post(`/job/${job.id}/deploy`), 400);
+  await forgetReached(app.db);
+  ok(await admin.post(`/job/${job.id}/deploy?wait=20`), 200);
+});
+
+test('a request that needs what the check of the cluster found missing is refused with the remedy, until a check finds it', async () => {
+  const { admin, job } = await makeJob();
   missing.tasks = 'Commands cannot run here: mend the engine.';
   await look();
   const refused = ok(await admin.post(`/job/${job.id}/deploy`), 400);

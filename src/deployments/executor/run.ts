@@ -120,7 +120,9 @@ async function prepare(run: Run): Promise<PlannedRun> {
     steps: resumed ? await again(() => loadSteps(run.db, run.claim)) : new Map(),
     ended: resumed ? await again(() => loadEnded(run)) : new Map(),
     activity: new Activity({
-      record: (isResting) => send(run, writeOf(run).set({ resting: isResting })),
+      // A run that was handed over writes nothing more; the claim of its successor ends the rest.
+      record: async (isResting) =>
+        isHandedOver(run) ? undefined : send(run, writeOf(run).set({ resting: isResting })),
       rest: (isResting) => run.options.lease.rest(isResting),
     }),
   };

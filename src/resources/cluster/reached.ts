@@ -24,5 +24,6 @@ export const noteReached = (db: Database, ids: string[], found: Capabilities) =>
     .where('id', '=', sql<string>`any(${ids})`)
     .execute();
 
-/** Forgets when clusters were reached last. */
-export const forgetReached = (db: Database) => db.updateTable('cluster').set({ reached_at: null }).execute();
+/** Forgets when clusters were reached last, and what they could do then: a restored database may be on another machine. */
+export const forgetReached = (db: Database) =>
+  db.updateTable('cluster').set({ reached_at: null, capabilities: null }).execute();
