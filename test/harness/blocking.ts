@@ -30,7 +30,7 @@ async function blockedBy(work: () => Promise<unknown>): Promise<number> {
  * Returns the least of several measurements of the same work, since garbage collection may fall into any of them. Ends with the first that
  * is short enough.
  */
-export async function leastBlockedBy(work: () => Promise<unknown>, tries = 4): Promise<number> {
+export async function leastBlockedBy(work: () => Promise<unknown>, tries = 8): Promise<number> {
   let least = Infinity;
   for (let at = 0; at < tries && least > LONGEST_BLOCK_MS; at++) least = Math.min(least, await blockedBy(work));
   return least;

@@ -77,14 +77,20 @@ async function startEngine(program: string): Promise<TestEngine> {
   return engine;
 }
 
-/** Ends the engines of test runs that were killed: their containers answer on ports of this machine that other tests use. */
+/**
+ * Ends the engines of test runs that were killed: their containers answer on ports of this machine that other tests use. An engine that was
+ * killed itself is started once more, as only it knows its networks: their routes would lead other engines' traffic astray.
+ */
 async function endOrphans(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     const directory = join(tmpdir(), name);
     if (!name.startsWith(PREFIX) || !(await isThere(join(directory, 'engine.json')))) continue;
-    const { owner } = await readEngineFile(directory);
+    const { owner, bridge } = await readEngineFile(directory);
     if (await isThere(`/proc/${owner}`)) continue;
-    await stopEngine({ socketPath: join(directory, 'sock'), directory });
+    const engine = { socketPath: join(directory, 'sock'), directory };
+    // Without its bridge the machine was started anew, and there are no networks either.
+    if (!(await isRunning(directory)) && (await isThere(`/sys/class/net/${bridge}`))) await launch(engine, directory);
+    await stopEngine(engine);
   }
 }
 

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LruMap } from 'toad-cache';
 import { internal } from '#kernel/errors.ts';
 import type { Database } from '#platform/database/index.ts';
@@ -6,6 +7,8 @@ import type { Database } from '#platform/database/index.ts';
 const FORMAT = 1;
 export const KEY_BYTES = 32;
 const HEADER_BYTES = 1 + 4 + 12 + 16;
+/** Bytes that are encrypted or decrypted in one turn of the event loop, which takes a few milliseconds. */
+const SLICE_BYTES = 2 ** 21;
 
 /**
  * Encryption of what must not lie readable in the database or its dumps: secret values, credentials, tokens of others.
@@ -15,7 +18,7 @@ const HEADER_BYTES = 1 + 4 + 12 + 16;
 export interface Vault {
   /** Makes a new data key for an organization, wrapped. */
   newDataKey(organizationId: string): Buffer;
-  /** Encrypts. `place` names table, row and column: `variable/<id>/secret_value`. */
+  /** Encrypts. `place` names table, row and column: `variable/<id>/secret_value`. Large values take several turns of the event loop. */
   seal(db: Database, organizationId: string, place: string, value: string): Promise<Buffer>;
   /** Decrypts; throws if the value was not sealed for this organization and place. */
   open(db: Database, organizationId: string, place: string, sealed: Buffer): Promise<string>;
@@ -74,10 +77,16 @@ export function createVault(keys: Buffer[], reread: () => Buffer[] | null = () =
   let auditKey: Buffer | undefined;
   return {
     newDataKey: (organizationId) => encrypt(refresh().first, dataKeyPlace(organizationId), randomBytes(KEY_BYTES)),
-    seal: async (db, organizationId, place, value) =>
-      encrypt(await dataKey(db, organizationId), place, Buffer.from(value)),
-    open: async (db, organizationId, place, sealed) =>
-      decrypt(await dataKey(db, organizationId), place, sealed).toString(),
+    seal: async (db, organizationId, place, value) => {
+      const cipher = new Sealing(await dataKey(db, organizationId), place);
+      return cipher.end(await inTurns(Buffer.from(value), (slice) => cipher.take(slice)));
+    },
+    open: async (db, organizationId, place, sealed) => {
+      const cipher = new Opening(await dataKey(db, organizationId), place, sealed);
+      const plain = cipher.end(await inTurns(sealed.subarray(HEADER_BYTES), (slice) => cipher.take(slice)));
+      if (plain.length > SLICE_BYTES) await nextTurn();
+      return plain.toString();
+    },
     sealOwn: (place, value) => encrypt(refresh().first, place, Buffer.from(value)),
     openOwn: (place, sealed) => openWith(place, sealed).toString(),
     rewrap: (place, sealed) => encrypt(refresh().first, place, openWith(place, sealed)),
@@ -117,25 +126,75 @@ class KeyRing {
   }
 }
 
-/** Layout: format, id of the key, nonce, tag, ciphertext. */
 function encrypt(key: Buffer, place: string, plain: Buffer): Buffer {
-  const nonce = randomBytes(12);
-  const cipher = createCipheriv('aes-256-gcm', key, nonce);
-  cipher.setAAD(Buffer.from(place));
-  const body = Buffer.concat([cipher.update(plain), cipher.final()]);
-  return Buffer.concat([Buffer.from([FORMAT]), keyId(key), nonce, cipher.getAuthTag(), body]);
+  const cipher = new Sealing(key, place);
+  return cipher.end([cipher.take(plain)]);
 }
 
 function decrypt(key: Buffer, place: string, sealed: Buffer): Buffer {
-  if (sealed[0] !== FORMAT || sealed.length < HEADER_BYTES) throw internal(`${place} is not in a format of the vault.`);
-  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(5, 17));
-  decipher.setAAD(Buffer.from(place));
-  decipher.setAuthTag(sealed.subarray(17, 33));
-  try {
-    return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES)), decipher.final()]);
-  } catch (cause) {
-    throw internal(`${place} cannot be decrypted: another key, another place, or changed.`, cause);
+  const cipher = new Opening(key, place, sealed);
+  return cipher.end([cipher.take(sealed.subarray(HEADER_BYTES))]);
+}
+
+/** Encryption of one value. Layout: format, id of the key, nonce, tag, ciphertext. */
+class Sealing {
+  readonly #head: Buffer[];
+  readonly #cipher;
+
+  constructor(key: Buffer, place: string) {
+    const nonce = randomBytes(12);
+    this.#cipher = createCipheriv('aes-256-gcm', key, nonce);
+    this.#cipher.setAAD(Buffer.from(place));
+    this.#head = [Buffer.from([FORMAT]), keyId(key), nonce];
   }
+
+  take(plain: Buffer): Buffer {
+    return this.#cipher.update(plain);
+  }
+
+  end(taken: Buffer[]): Buffer {
+    const last = this.#cipher.final();
+    return Buffer.concat([...this.#head, this.#cipher.getAuthTag(), ...taken, last]);
+  }
+}
+
+/** Decryption of one value. Its constructor and `end` throw an internal error that names the place. */
+class Opening {
+  readonly #place: string;
+  readonly #decipher;
+
+  constructor(key: Buffer, place: string, sealed: Buffer) {
+    if (sealed[0] !== FORMAT || sealed.length < HEADER_BYTES)
+      throw internal(`${place} is not in a format of the vault.`);
+    this.#place = place;
+    this.#decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(5, 17));
+    this.#decipher.setAAD(Buffer.from(place));
+    this.#decipher.setAuthTag(sealed.subarray(17, 33));
+  }
+
+  take(ciphertext: Buffer): Buffer {
+    return this.#decipher.update(ciphertext);
+  }
+
+  /** Returns the plain text. What was taken must not be used before, because only the end shows that it is genuine. */
+  end(taken: Buffer[]): Buffer {
+    try {
+      return Buffer.concat([...taken, this.#decipher.final()]);
+    } catch (cause) {
+      throw internal(`${this.#place} cannot be decrypted: another key, another place, or changed.`, cause);
+    }
+  }
+}
+
+/** Works on bytes slice by slice, each in a turn of the event loop; values of one slice take no turn more. */
+async function inTurns(bytes: Buffer, work: (slice: Buffer) => Buffer): Promise<Buffer[]> {
+  const done: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+    if (at > 0) await nextTurn();
+    done.push(work(bytes.subarray(at, at + SLICE_BYTES)));
+  }
+  if (done.length > 1) await nextTurn();
+  return done;
 }
 
 /** Id of the key that a value is encrypted with, hexadecimal. It tells nothing of the key. */

@@ -21,7 +21,6 @@ afterAll(() => bench[Symbol.asyncDispose]());
 
 const storage = () => [{ id: crypto.randomUUID(), mountPath: '/data', sizeGib: 1 }];
 
-/** Node that seems to be another machine: its containers can't be reached by their addresses. */
 const nodeWith = (engine: Docker, changes: Partial<DockerNode> = {}): DockerNode => {
   const { installation, router } = bench;
   const parts = {
@@ -33,6 +32,18 @@ const nodeWith = (engine: Docker, changes: Partial<DockerNode> = {}): DockerNode
     log: () => undefined,
   };
   return { ...makeNode(engine, { ...parts, supervise: async () => undefined }), ...changes };
+};
+
+/** Node that seems to be another machine: there are no routes to the engine's networks. Those of other networks keep subnets apart. */
+const distantNode = (engine: Docker): DockerNode => {
+  const { hostRoutes } = nodeWith(engine);
+  return nodeWith(engine, {
+    hostRoutes: async () => {
+      const networks = await engine.listNetworks();
+      const own = networks.flatMap(({ IPAM: plan }) => (plan?.Config ?? []).map(({ Subnet: subnet }) => subnet));
+      return (await hostRoutes()).filter((route) => !own.includes(route));
+    },
+  });
 };
 
 describe('a release that gets ready', () => {
@@ -188,7 +199,7 @@ describe('published ports', () => {
 
   test('where container addresses cannot be reached the proxy and checks go through loopback, through a restart of the process, too', async () => {
     const spec = bench.spec();
-    const node = nodeWith(bench.engine, { hostRoutes: async () => [] });
+    const node = distantNode(bench.engine);
     await applySpec(node, spec, newContext());
     const [upstream] = bench.router.upstreams(hostOf(spec.identity));
     expect(upstream!.address).toBe('127.0.0.1');
@@ -208,7 +219,7 @@ describe('published ports', () => {
   test('where container addresses cannot be reached an instance is ready no sooner than its program listens', async () => {
     const late = `setTimeout(() => require('node:http').createServer((_, answer) => answer.end('{}')).listen(8080), 2000)`;
     const spec = bench.spec({ arguments: ['node', '-e', late] });
-    await applySpec(nodeWith(bench.engine, { hostRoutes: async () => [] }), spec, newContext());
+    await applySpec(distantNode(bench.engine), spec, newContext());
     expect(await bench.ask(spec)).toEqual({});
   });
 });
