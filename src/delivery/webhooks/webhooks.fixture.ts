@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, vi } from 'vitest';
-import { createWebhookDelivery, type WebhookDelivery, type WebhookDeliveryOptions } from '#delivery/webhooks/index.ts';
+import { createWebhookDelivery, type WebhookDeliveryOptions } from '#delivery/webhooks/index.ts';
 import { newId } from '#kernel/ids.ts';
 import { inTransaction, type Context } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
@@ -50,7 +50,7 @@ export function useWebhooks() {
   const app = useApp({ QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '127.0.0.0/8' });
   const http = createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] });
 
-  const workers: WebhookDelivery[] = [];
+  const workers: ReturnType<typeof createWebhookDelivery>[] = [];
   const servers: Server[] = [];
 
   afterEach(async () => {
@@ -89,7 +89,8 @@ export function useWebhooks() {
 
   /** A running worker; unless told otherwise it retries after 1 ms. */
   function worker(times: WebhookDeliveryOptions['times'] = {}, client = http, common: typeof times = QUICK) {
-    const delivery = createWebhookDelivery({ platform: app.platform, http: client, times: { ...common, ...times } });
+    const all = { ...common, ...times };
+    const delivery = createWebhookDelivery({ platform: app.platform, nodeId: newId(), http: client, times: all });
     workers.push(delivery);
     delivery.start();
     return delivery;

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
 import { systemClock } from '#kernel/clock.ts';
+import { newId } from '#kernel/ids.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { openDatabase } from '#platform/database/index.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
@@ -20,6 +21,7 @@ createWebhookDelivery({
     log: pino({ level: 'silent' }),
     notify: () => undefined,
   },
+  nodeId: newId(),
   http: createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] }),
   times,
 }).start();
