@@ -1,4 +1,4 @@
-// A process that delivers webhooks until it is killed. Its database comes as JSON on the standard input.
+// A process that delivers webhooks until it is killed or asked to end. Its database comes as JSON on the standard input.
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
@@ -11,8 +11,8 @@ import { readSettings } from '#platform/settings/index.ts';
 import { createVault } from '#platform/vault/index.ts';
 
 const { config, times } = JSON.parse(await text(process.stdin));
-const { db } = openDatabase({ config: { ...config, max: 2 } });
-createWebhookDelivery({
+const { db, close } = openDatabase({ config: { ...config, max: 2 } });
+const delivery = createWebhookDelivery({
   platform: {
     db,
     vault: createVault([randomBytes(32)]),
@@ -24,4 +24,6 @@ createWebhookDelivery({
   nodeId: newId(),
   http: createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] }),
   times,
-}).start();
+});
+delivery.start();
+process.on('SIGTERM', () => void delivery.stop().then(close));
