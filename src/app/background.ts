@@ -62,7 +62,7 @@ export async function startBackground(
     nodeId: base.nodeId,
     runtimes,
   });
-  const schedule = new Schedule(platform, TASKS);
+  const schedule = new Schedule(TASKS, { platform, nodeId: base.nodeId });
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
   const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics);
   const watcher = new RunningWatcher({

@@ -61,7 +61,7 @@ test('a process whose lease ended while it did nothing calls no receiver', async
 
 test.each([200, 500])('an answer %i that comes after the claim was lost changes nothing', async (status) => {
   const { calls, webhook, answer } = await callUnderWay();
-  const delivery = worker();
+  const delivery = worker({ grace: 60_000 });
   await expect.poll(() => calls.length).toBe(1);
   await sql`update webhook_delivery set claim_token = ${newId()}, next_attempt_at = now() + interval '1 minute'
     where webhook_id = ${webhook.id}`.execute(app.db);
