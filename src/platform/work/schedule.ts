@@ -1,3 +1,4 @@
+import { endsWithin } from '#kernel/deadline.ts';
 import { anySignal } from '#kernel/lease-signal.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
@@ -118,7 +119,7 @@ async function runTask(platform: Platform, task: RecurringTask, claim: TaskClaim
   let isOver = false;
   const work = begin(task, platform, anySignal([lease.signal, deadline])).finally(() => (isOver = true));
   const failure = await failureOf(work, task, deadline);
-  // How far the task came is unknown, and the next attempt must not run beside it.
+  // How far the task came is unknown, and this process must not run it beside itself.
   if (lease.signal.aborted) await Promise.allSettled([work]);
   lease.hold();
   if (failure) log.error({ err: failure }, 'a recurring task failed; it is tried again at its next time');
@@ -134,8 +135,8 @@ async function runTask(platform: Platform, task: RecurringTask, claim: TaskClaim
 /** Waits for the end of a task, but not for long after its deadline. Returns the reason for which it failed. */
 async function failureOf(work: Promise<void>, task: RecurringTask, deadline: AbortSignal): Promise<Error | null> {
   try {
-    await inTime(work, task);
-    return deadline.aborted ? lateError(task) : null;
+    const inTime = await endsWithin(patienceOf(task) * 1000, work);
+    return inTime && !deadline.aborted ? null : lateError(task);
   } catch (error) {
     return deadline.aborted ? lateError(task, error) : (error as Error);
   }
@@ -168,14 +169,3 @@ const lateError = (task: RecurringTask, cause?: unknown): Error =>
 /** Rejects where `run` itself throws, too. */
 const begin = async (task: RecurringTask, platform: Platform, signal: AbortSignal): Promise<void> =>
   task.run(platform, signal);
-
-/** Waits for the end of a task. Throws for one that does not heed its signal. */
-async function inTime(work: Promise<void>, task: RecurringTask): Promise<void> {
-  const { promise: over, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(lateError(task)), patienceOf(task) * 1000);
-  try {
-    await Promise.race([work, over]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
