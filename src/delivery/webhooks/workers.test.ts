@@ -146,7 +146,7 @@ describe('workers', () => {
     const { calls, url } = await receiver((_call, number) => (number === 1 ? late.promise : 200));
     const webhook = await register(admin, url);
     await say(admin, event(admin));
-    const { child, ended } = await startProcess({ lease: 1000 });
+    const { child, ended } = await startProcess({ lease: 2000 });
     await vi.waitFor(() => expect(calls).toHaveLength(1), { timeout: 10_000 });
     child.kill('SIGSTOP');
     const heir = worker();

@@ -87,14 +87,14 @@ test('a task that takes longer than a lease stays with its process', async () =>
   const { promise, resolve } = Promise.withResolvers<void>();
   let runs = 0;
   const task = { name: 'long', everySeconds: 60, run: () => (runs++, promise) };
-  const options = { leaseSeconds: 0.5, pollMs: 20 };
+  const options = { leaseSeconds: 1.5, pollMs: 20 };
   await beginWith(options, task);
   await expect.poll(() => runs).toBe(1);
   const { locked_until: claimed } = await rowOf('long');
   await beginWith(options, task);
   const isPast = sql<{
     past: boolean;
-  }>`select clock_timestamp() > ${claimed}::timestamptz + interval '0.5 seconds' as past`;
+  }>`select clock_timestamp() > ${claimed}::timestamptz + interval '0.3 seconds' as past`;
   await expect.poll(async () => (await isPast.execute(app.db)).rows[0]!.past).toBe(true);
   resolve();
   await expect.poll(async () => (await rowOf('long')).last_ended_at).not.toBeNull();
