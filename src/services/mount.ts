@@ -21,7 +21,7 @@ import { kindStatusRoutes, statusRoutes } from '#services/capabilities/service/s
 import { environmentRollbackRoutes, rollbackRoutes } from '#services/capabilities/service/rollback/index.ts';
 import { serviceStageRoutes } from '#services/capabilities/service/status/stage-route.ts';
 import { terraformExportRoutes } from '#services/capabilities/environment/export/index.ts';
-import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/service/variables/index.ts';
+import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/variables/index.ts';
 import { environmentHolder, projectHolder, type Holder } from '#services/service/holder.ts';
 import { holderOf, type Kind } from '#services/kind.ts';
 import { KINDS, READ_KINDS } from '#services/kinds/index.ts';

@@ -14,7 +14,7 @@ import {
   findEnvironmentSurroundings,
   listCopiedSecrets,
   type VariableCopy,
-} from '#services/capabilities/service/variables/index.ts';
+} from '#services/capabilities/variables/index.ts';
 import type { Kind } from '#services/kind.ts';
 import { copyAutoscaling, type AutoscalingSpec } from '#services/workload/autoscaling.ts';
 import type { PortSpec } from '#services/ports/ports.ts';

@@ -1,11 +1,11 @@
 import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
 import type { FrozenVariable, VariableDefinition, VariableRecord } from '#deployments/model/variables.ts';
-import { findEnvironmentSurroundings } from '#services/capabilities/service/variables/built-ins.ts';
-import { ofBuiltIn, ofRow, type Entry } from '#services/capabilities/service/variables/line.ts';
-import { listVisible } from '#services/capabilities/service/variables/queries.ts';
-import { listSecretVersions } from '#services/capabilities/service/variables/secret-queries.ts';
-import { openSealed, openSecrets } from '#services/capabilities/service/variables/secrets.ts';
+import { findEnvironmentSurroundings } from '#services/capabilities/variables/built-ins.ts';
+import { ofBuiltIn, ofRow, type Entry } from '#services/capabilities/variables/line.ts';
+import { listVisible } from '#services/capabilities/variables/queries.ts';
+import { listSecretVersions } from '#services/capabilities/variables/secret-queries.ts';
+import { openSealed, openSecrets } from '#services/capabilities/variables/secrets.ts';
 
 /** Frozen variables: the shared ones of an environment, and those of each service. */
 export interface FrozenVariables {

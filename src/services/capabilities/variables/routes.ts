@@ -1,11 +1,11 @@
 import { slicePage } from '#platform/http/paging.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { PageQuery, type TSchema } from '#platform/http/schema.ts';
-import { loadLine, placeOf } from '#services/capabilities/service/variables/line.ts';
-import { importInto } from '#services/capabilities/service/variables/main-routes.ts';
-import * as schema from '#services/capabilities/service/variables/schema.ts';
-import * as service from '#services/capabilities/service/variables/service.ts';
-import { toSecretView, toVariableView, type Found } from '#services/capabilities/service/variables/views.ts';
+import { loadLine, placeOf } from '#services/capabilities/variables/line.ts';
+import { importInto } from '#services/capabilities/variables/main-routes.ts';
+import * as schema from '#services/capabilities/variables/schema.ts';
+import * as service from '#services/capabilities/variables/service.ts';
+import { toSecretView, toVariableView, type Found } from '#services/capabilities/variables/views.ts';
 import type { Holder, HolderTarget } from '#services/service/holder.ts';
 
 /** Paths, names and views of either variables or secrets. Both follow the same rules. */

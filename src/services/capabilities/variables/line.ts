@@ -2,12 +2,8 @@ import { internal } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import type { SealedValue } from '#deployments/model/built-in-variables.ts';
 import type { RecordScope, VariableDefinition } from '#deployments/model/variables.ts';
-import {
-  findSurroundings,
-  type BuiltInEntry,
-  type Surroundings,
-} from '#services/capabilities/service/variables/built-ins.ts';
-import { listVisible, type VariableRow } from '#services/capabilities/service/variables/queries.ts';
+import { findSurroundings, type BuiltInEntry, type Surroundings } from '#services/capabilities/variables/built-ins.ts';
+import { listVisible, type VariableRow } from '#services/capabilities/variables/queries.ts';
 import type { HolderTarget, ServiceKind, VariableScope } from '#services/service/holder.ts';
 
 /** A holder of variables: a project, an environment or a service. */

@@ -3,16 +3,16 @@ import type { Context } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
 import { builtInOfCopy } from '#deployments/model/built-in-variables.ts';
 import { mountPathOf, valueHolderOf } from '#deployments/model/variables.ts';
-import { findSurroundings, type Surroundings } from '#services/capabilities/service/variables/built-ins.ts';
-import { ofBuiltIn, ofRow, type Entry } from '#services/capabilities/service/variables/line.ts';
+import { findSurroundings, type Surroundings } from '#services/capabilities/variables/built-ins.ts';
+import { ofBuiltIn, ofRow, type Entry } from '#services/capabilities/variables/line.ts';
 import {
   insertVariables,
   listVisible,
   type NewVariable,
   type VariableRow,
-} from '#services/capabilities/service/variables/queries.ts';
-import { chooserOf } from '#services/capabilities/service/variables/external.ts';
-import { openSealed, openSecrets, sealSecrets } from '#services/capabilities/service/variables/secrets.ts';
+} from '#services/capabilities/variables/queries.ts';
+import { chooserOf } from '#services/capabilities/variables/external.ts';
+import { openSealed, openSecrets, sealSecrets } from '#services/capabilities/variables/secrets.ts';
 
 /** Source and target of a copy of variables within one organization. The copied services exist already. */
 export interface VariableCopy {

@@ -2,7 +2,7 @@ import { hasFact } from '#kernel/kinds.ts';
 import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
 import { builtInVariables, type BuiltInService, type DatabaseAccess } from '#deployments/model/built-in-variables.ts';
-import * as queries from '#services/capabilities/service/variables/queries.ts';
+import * as queries from '#services/capabilities/variables/queries.ts';
 import type { ServiceKind } from '#services/service/holder.ts';
 import { hostnameOf, publicHosts } from '#services/ports/ports.ts';
 

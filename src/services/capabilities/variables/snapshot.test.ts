@@ -2,18 +2,14 @@ import type { KyselyPlugin } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { resolveVariables, VariableError, type FrozenVariable } from '#deployments/model/variables.ts';
-import {
-  freezeVariables,
-  removeUnusedSecretVersions,
-  thawVariables,
-} from '#services/capabilities/service/variables/index.ts';
+import { freezeVariables, removeUnusedSecretVersions, thawVariables } from '#services/capabilities/variables/index.ts';
 import {
   listed,
   makeApplication,
   makeTree,
   pathOf,
   type Tree,
-} from '#services/capabilities/service/variables/variables.fixture.ts';
+} from '#services/capabilities/variables/variables.fixture.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { freezeSeen } from '#test/harness/variables.ts';
 

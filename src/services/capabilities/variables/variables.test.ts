@@ -8,7 +8,7 @@ import {
   pathOf,
   type Level,
   type Tree,
-} from '#services/capabilities/service/variables/variables.fixture.ts';
+} from '#services/capabilities/variables/variables.fixture.ts';
 import { ok, useApp } from '#test/harness/app.ts';
 
 const app = useApp();

@@ -1,5 +1,5 @@
 import type { Context } from '#platform/context.ts';
-import { deleteUnnamedVersions, markSuperseded } from '#services/capabilities/service/variables/secret-queries.ts';
+import { deleteUnnamedVersions, markSuperseded } from '#services/capabilities/variables/secret-queries.ts';
 
 /**
  * Milliseconds that a superseded version stays although nothing names it. A request that froze it may not have committed its snapshot yet;

@@ -2,23 +2,14 @@ import type { AppError } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { sourceOf, type RecordScope } from '#deployments/model/variables.ts';
-import { tell, touchHolder } from '#services/capabilities/service/variables/changes.ts';
-import {
-  accessRefusal,
-  chooserOf,
-  choosesSecret,
-  newChooser,
-} from '#services/capabilities/service/variables/external.ts';
-import { loadLine, type Entry, type Line, type Place } from '#services/capabilities/service/variables/line.ts';
-import {
-  insertVariables,
-  updateVariables,
-  type NewVariable,
-} from '#services/capabilities/service/variables/queries.ts';
-import { wrongKey, wrongValue } from '#services/capabilities/service/variables/rules.ts';
-import type { ImportInput } from '#services/capabilities/service/variables/schema.ts';
-import { sealSecrets, type SecretValue } from '#services/capabilities/service/variables/secrets.ts';
-import { newVariableOn } from '#services/capabilities/service/variables/service.ts';
+import { tell, touchHolder } from '#services/capabilities/variables/changes.ts';
+import { accessRefusal, chooserOf, choosesSecret, newChooser } from '#services/capabilities/variables/external.ts';
+import { loadLine, type Entry, type Line, type Place } from '#services/capabilities/variables/line.ts';
+import { insertVariables, updateVariables, type NewVariable } from '#services/capabilities/variables/queries.ts';
+import { wrongKey, wrongValue } from '#services/capabilities/variables/rules.ts';
+import type { ImportInput } from '#services/capabilities/variables/schema.ts';
+import { sealSecrets, type SecretValue } from '#services/capabilities/variables/secrets.ts';
+import { newVariableOn } from '#services/capabilities/variables/service.ts';
 import { refuseDeleting } from '#services/service/service.ts';
 
 type Item = ImportInput['vars'][number];

@@ -4,8 +4,8 @@ import type { Call, Target } from '#platform/http/route.ts';
 import type { Database } from '#platform/database/index.ts';
 import { ownersOfBuiltIn } from '#deployments/model/built-in-variables.ts';
 import type { RecordScope } from '#deployments/model/variables.ts';
-import { placeOf, type Place } from '#services/capabilities/service/variables/line.ts';
-import { findHolderOfVariable, listOwners } from '#services/capabilities/service/variables/queries.ts';
+import { placeOf, type Place } from '#services/capabilities/variables/line.ts';
+import { findHolderOfVariable, listOwners } from '#services/capabilities/variables/queries.ts';
 import { environmentHolder, projectHolder, type HolderTarget, type VariableScope } from '#services/service/holder.ts';
 import { serviceTarget } from '#services/service/target.ts';
 

@@ -1,12 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import {
-  listed,
-  makeTree,
-  messageOf,
-  pathOf,
-  type Tree,
-} from '#services/capabilities/service/variables/variables.fixture.ts';
+import { listed, makeTree, messageOf, pathOf, type Tree } from '#services/capabilities/variables/variables.fixture.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
 const app = useApp();

@@ -3,19 +3,19 @@ import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { isStrictlyLower, mountPathOf, sourceOf, valueHolderOf } from '#deployments/model/variables.ts';
-import { tell, tellOfDependents, touchHolder } from '#services/capabilities/service/variables/changes.ts';
+import { tell, tellOfDependents, touchHolder } from '#services/capabilities/variables/changes.ts';
 import {
   chooserAfter,
   choosesSecret,
   newChooser,
   refuseAccess,
   unknownAccess,
-} from '#services/capabilities/service/variables/external.ts';
-import { loadLine, type Entry, type Line, type Place } from '#services/capabilities/service/variables/line.ts';
-import * as queries from '#services/capabilities/service/variables/queries.ts';
-import { checkSaid } from '#services/capabilities/service/variables/rules.ts';
-import { openSealed, openSecrets, sealSecrets } from '#services/capabilities/service/variables/secrets.ts';
-import { toMainView } from '#services/capabilities/service/variables/views.ts';
+} from '#services/capabilities/variables/external.ts';
+import { loadLine, type Entry, type Line, type Place } from '#services/capabilities/variables/line.ts';
+import * as queries from '#services/capabilities/variables/queries.ts';
+import { checkSaid } from '#services/capabilities/variables/rules.ts';
+import { openSealed, openSecrets, sealSecrets } from '#services/capabilities/variables/secrets.ts';
+import { toMainView } from '#services/capabilities/variables/views.ts';
 import { refuseDeleting } from '#services/service/service.ts';
 
 /** Entry with all variables that are visible from its place. */

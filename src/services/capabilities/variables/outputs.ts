@@ -2,11 +2,11 @@ import { newId } from '#kernel/ids.ts';
 import type { JobOutput } from '#kernel/parsing/formats.ts';
 import type { Context } from '#platform/context.ts';
 import type { VariableRecord } from '#deployments/model/variables.ts';
-import { ofRow } from '#services/capabilities/service/variables/line.ts';
-import * as queries from '#services/capabilities/service/variables/output-queries.ts';
-import { openSecrets, sealSecrets } from '#services/capabilities/service/variables/secrets.ts';
-import { checkSaid } from '#services/capabilities/service/variables/rules.ts';
-import { freeze, thawVariables } from '#services/capabilities/service/variables/snapshot.ts';
+import { ofRow } from '#services/capabilities/variables/line.ts';
+import * as queries from '#services/capabilities/variables/output-queries.ts';
+import { openSecrets, sealSecrets } from '#services/capabilities/variables/secrets.ts';
+import { checkSaid } from '#services/capabilities/variables/rules.ts';
+import { freeze, thawVariables } from '#services/capabilities/variables/snapshot.ts';
 
 /** The execution that wrote outputs. */
 export interface OutputPlace {

@@ -1,7 +1,7 @@
 import { internal } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { unsealedText, type SealedValue } from '#deployments/model/built-in-variables.ts';
-import { insertSecretVersions, listSecretVersions } from '#services/capabilities/service/variables/secret-queries.ts';
+import { insertSecretVersions, listSecretVersions } from '#services/capabilities/variables/secret-queries.ts';
 
 /** Place in the vault of one version of a secret's value. */
 const placeOfVersion = (id: string, version: number): string => `variable/${id}/secret_value/${version}`;

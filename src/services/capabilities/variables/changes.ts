@@ -3,8 +3,8 @@ import type { Context } from '#platform/context.ts';
 import { audit, type EventType, type TargetType } from '#platform/events/audit.ts';
 import { touchEnvironment } from '#resources/environment/index.ts';
 import { touchProject } from '#resources/project/index.ts';
-import type { Line, Place } from '#services/capabilities/service/variables/line.ts';
-import { listDependents } from '#services/capabilities/service/variables/queries.ts';
+import type { Line, Place } from '#services/capabilities/variables/line.ts';
+import { listDependents } from '#services/capabilities/variables/queries.ts';
 import { touchService } from '#services/service/queries.ts';
 
 type Dependent = Awaited<ReturnType<typeof listDependents>>[number];

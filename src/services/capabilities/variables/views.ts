@@ -1,6 +1,6 @@
 import { hasFact } from '#kernel/kinds.ts';
 import { mountPathOf, sourceOf, typeOf, valueHolderOf } from '#deployments/model/variables.ts';
-import type { Entry } from '#services/capabilities/service/variables/line.ts';
+import type { Entry } from '#services/capabilities/variables/line.ts';
 
 /** Entry with the entries that its sources are found in. */
 export interface Found {

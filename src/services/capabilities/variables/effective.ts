@@ -6,8 +6,8 @@ import {
   typeOf,
   valueHolderOf,
 } from '#deployments/model/variables.ts';
-import { loadLine, type Place } from '#services/capabilities/service/variables/line.ts';
-import { freeze, thawVariables } from '#services/capabilities/service/variables/snapshot.ts';
+import { loadLine, type Place } from '#services/capabilities/variables/line.ts';
+import { freeze, thawVariables } from '#services/capabilities/variables/snapshot.ts';
 
 /**
  * Returns the variables that a deployment of a service would set now: the value of each key, its source, and the failures. Values of

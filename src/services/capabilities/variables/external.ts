@@ -3,8 +3,8 @@ import { makerOf } from '#platform/access/makers.ts';
 import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
 import type { ExternalSecret } from '#deployments/model/variables.ts';
-import type { Entry } from '#services/capabilities/service/variables/line.ts';
-import * as queries from '#services/capabilities/service/variables/queries.ts';
+import type { Entry } from '#services/capabilities/variables/line.ts';
+import * as queries from '#services/capabilities/variables/queries.ts';
 
 /** Secret manager access and upstream name that a write gives a variable; null or undefined where they stay. */
 export interface ExternalChoice {

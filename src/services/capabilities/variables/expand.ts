@@ -1,8 +1,8 @@
 import type { ExpandVariables } from '#deployments/index.ts';
 import { resolveVariables } from '#deployments/model/variables.ts';
 import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
-import { withOutputs } from '#services/capabilities/service/variables/outputs.ts';
-import { createThaw, thawVariables } from '#services/capabilities/service/variables/snapshot.ts';
+import { withOutputs } from '#services/capabilities/variables/outputs.ts';
+import { createThaw, thawVariables } from '#services/capabilities/variables/snapshot.ts';
 
 /** Makes what expands the variables of services, for one process: what all services of a deployment see is thawed once. */
 export function createExpand(): ExpandVariables {

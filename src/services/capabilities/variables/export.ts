@@ -1,8 +1,8 @@
 import type { Context } from '#platform/context.ts';
 import { mountPathOf, sourceOf, typeOf, type VariableType } from '#deployments/model/variables.ts';
-import { findSurroundings } from '#services/capabilities/service/variables/built-ins.ts';
-import { ofBuiltIn, ofRow } from '#services/capabilities/service/variables/line.ts';
-import { listVisible } from '#services/capabilities/service/variables/queries.ts';
+import { findSurroundings } from '#services/capabilities/variables/built-ins.ts';
+import { ofBuiltIn, ofRow } from '#services/capabilities/variables/line.ts';
+import { listVisible } from '#services/capabilities/variables/queries.ts';
 
 /** Variable or secret in the form in which an export writes it. */
 export interface WrittenVariable {

@@ -1,13 +1,13 @@
 import { slicePage } from '#platform/http/paging.ts';
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import type { RecordScope } from '#deployments/model/variables.ts';
-import { effectiveVariables } from '#services/capabilities/service/variables/effective.ts';
-import { importVariables } from '#services/capabilities/service/variables/import.ts';
-import { loadLine, placeOf, type Place } from '#services/capabilities/service/variables/line.ts';
-import { findParent, sourceTarget, variableTarget } from '#services/capabilities/service/variables/parents.ts';
-import * as schema from '#services/capabilities/service/variables/schema.ts';
-import * as service from '#services/capabilities/service/variables/service.ts';
-import { toMainView } from '#services/capabilities/service/variables/views.ts';
+import { effectiveVariables } from '#services/capabilities/variables/effective.ts';
+import { importVariables } from '#services/capabilities/variables/import.ts';
+import { loadLine, placeOf, type Place } from '#services/capabilities/variables/line.ts';
+import { findParent, sourceTarget, variableTarget } from '#services/capabilities/variables/parents.ts';
+import * as schema from '#services/capabilities/variables/schema.ts';
+import * as service from '#services/capabilities/variables/service.ts';
+import { toMainView } from '#services/capabilities/variables/views.ts';
 import type { VariableScope } from '#services/service/holder.ts';
 import { serviceTarget } from '#services/service/target.ts';
 
