@@ -39,7 +39,7 @@ import { eventStreamRoutes } from '#resources/event-stream/index.ts';
 import { noStreams, type EventStreams } from '#platform/events/stream.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
 import { deleteProject } from '#services/capabilities/service/actions/delete.ts';
-import { checkModeChange } from '#services/capabilities/service/clone/index.ts';
+import { checkModeChange } from '#services/capabilities/environment/clone/index.ts';
 import { createResolver } from '#platform/dns/resolver.ts';
 import { forgetApps } from '#services/kinds/argocd-app/index.ts';
 import { gitRepositoryRoutes } from '#services/git-repository/index.ts';

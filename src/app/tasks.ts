@@ -15,7 +15,7 @@ import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/service/custom-domai
 import { DATABASE_TASKS } from '#services/kinds/database/backups/tasks.ts';
 import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
 import { deleteExpiredEnvironments } from '#services/capabilities/environment/actions/expiry.ts';
-import { removeExpiredReports } from '#services/capabilities/service/history/build-report.ts';
+import { removeExpiredReports } from '#services/capabilities/environment/history/build-report.ts';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;

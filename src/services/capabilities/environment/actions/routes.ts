@@ -16,7 +16,7 @@ import {
   type Trigger,
 } from '#services/capabilities/service/actions/request.ts';
 import { settleEnvironment } from '#services/capabilities/service/actions/settle.ts';
-import { EnvironmentStatus } from '#services/capabilities/service/status/schema.ts';
+import { EnvironmentStatus } from '#services/capabilities/environment/status/schema.ts';
 import { cleanFailed } from '#services/capabilities/service/executions/index.ts';
 import type { Kind } from '#services/kind.ts';
 

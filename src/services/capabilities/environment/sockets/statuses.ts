@@ -4,13 +4,15 @@ import type { EventStreams } from '#platform/events/stream.ts';
 import { serialize } from '#platform/http/compile.ts';
 import { defineSocket, type Peer, type Socket, type SocketCall } from '#platform/sockets/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import type { ServiceSocketNeeds } from '#services/capabilities/service/sockets/needs.ts';
-import { environmentOfQuery } from '#services/capabilities/service/sockets/targets.ts';
-import { allStatuses, statusesByStage } from '#services/capabilities/service/status/list.ts';
-import { EnvironmentStatuses, EnvironmentStatusesWithStages } from '#services/capabilities/service/status/routes.ts';
+import { environmentOfQuery, type EnvironmentSocketNeeds } from '#services/capabilities/environment/sockets/needs.ts';
+import { allStatuses, statusesByStage } from '#services/capabilities/environment/status/list.ts';
+import {
+  EnvironmentStatuses,
+  EnvironmentStatusesWithStages,
+} from '#services/capabilities/environment/status/schema.ts';
 
 /** Statuses as they change. */
-export const statusSockets = ({ streams }: ServiceSocketNeeds): Socket[] => [
+export const statusSockets = ({ streams }: EnvironmentSocketNeeds): Socket[] => [
   statusSocket(streams, {
     id: 'followServiceStatus',
     path: '/service/status',

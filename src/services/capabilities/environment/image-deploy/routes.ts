@@ -1,7 +1,7 @@
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { named, Type } from '#platform/http/schema.ts';
 import { organizationTarget } from '#resources/organization/index.ts';
-import { deployFollowers, previewFollowers } from '#services/capabilities/service/image-deploy/service.ts';
+import { deployFollowers, previewFollowers } from '#services/capabilities/environment/image-deploy/service.ts';
 import { Status } from '#services/capabilities/service/status/schema.ts';
 import type { Kind } from '#services/kind.ts';
 import { ImageName, ImageTag } from '#services/images/image-name.ts';

@@ -1,77 +1,20 @@
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { fetchPage } from '#platform/http/paging.ts';
-import { DateTime, ListOf, named, Nullable, OneOf, PageQuery, PlainListOf, Type, Uuid } from '#platform/http/schema.ts';
-import { CloudVendor } from '#resources/cluster/index.ts';
+import { ListOf, PageQuery, PlainListOf } from '#platform/http/schema.ts';
 import { environmentStatuses, serviceStatuses } from '#deployments/index.ts';
-import { EnvironmentMode, environmentTarget } from '#resources/environment/index.ts';
+import { environmentTarget } from '#resources/environment/index.ts';
 import { projectTarget } from '#resources/project/index.ts';
-import type { Kind } from '#services/kind.ts';
-import { allStatuses, GROUP_NAMES, statusesByStage } from '#services/capabilities/service/status/list.ts';
+import { allStatuses, statusesByStage } from '#services/capabilities/environment/status/list.ts';
 import { listOverview } from '#services/capabilities/environment/status/overview.ts';
-import { EnvironmentStatus, Status } from '#services/capabilities/service/status/schema.ts';
-
-const grouped = Object.fromEntries(GROUP_NAMES.map((name) => [name, Type.Array(Status)]));
-
-export const EnvironmentStatuses = named(
-  'EnvironmentStatuses',
-  Type.Object({ environment: EnvironmentStatus, ...grouped }),
-);
-
-const StageSteps = Type.Object({
-  stage_id: Uuid,
-  total_duration_sec: Nullable(Type.Integer()),
-  details: Type.Array(
-    Type.Object({
-      stage_id: Type.Optional(Uuid),
-      step_name: Type.Optional(OneOf(['TOTAL', 'QUEUEING', 'PROVISION_BUILDER'])),
-      status: Type.Optional(OneOf(['SUCCESS', 'ERROR', 'CANCEL', 'SKIP'])),
-      duration_sec: Type.Optional(Type.Integer()),
-    }),
-  ),
-});
-
-export const EnvironmentStatusesWithStages = named(
-  'EnvironmentStatusesWithStages',
-  Type.Object({
-    environment: EnvironmentStatus,
-    stages: Type.Array(
-      Type.Object({
-        ...grouped,
-        stage: Type.Object({
-          id: Uuid,
-          name: Type.String(),
-          description: Type.String(),
-          steps: StageSteps,
-          status: OneOf(['QUEUED', 'ONGOING', 'DONE', 'ERROR', 'SKIPPED', 'CANCELED']),
-        }),
-      }),
-    ),
-    pre_check_stage: Type.Object({
-      status: OneOf(['SUCCESS', 'ERROR', 'CANCEL', 'SKIP']),
-      total_duration_sec: Type.Integer(),
-    }),
-  }),
-);
-
-const EnvironmentOverview = named(
-  'EnvironmentOverview',
-  Type.Object({
-    id: Uuid,
-    created_at: DateTime,
-    updated_at: DateTime,
-    name: Type.String(),
-    mode: EnvironmentMode,
-    cluster: Type.Object({
-      id: Uuid,
-      name: Type.String(),
-      cloud_provider: CloudVendor,
-      is_demo: Type.Boolean(),
-    }),
-    services_overview: Type.Object({ service_count: Type.Integer(), managed_by: OneOf(['QOVERY', 'ARGOCD', 'MIXED']) }),
-    deployment_status: Nullable(EnvironmentStatus),
-  }),
-);
+import {
+  EnvironmentOverview,
+  EnvironmentStatus,
+  EnvironmentStatuses,
+  EnvironmentStatusesWithStages,
+} from '#services/capabilities/environment/status/schema.ts';
+import { Status } from '#services/capabilities/service/status/schema.ts';
+import type { Kind } from '#services/kind.ts';
 
 /** Statuses of environments and of all their services. */
 export const statusRoutes: Route[] = [

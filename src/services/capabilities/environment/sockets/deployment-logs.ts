@@ -5,10 +5,9 @@ import { inSnapshot } from '#platform/context.ts';
 import { serialize } from '#platform/http/compile.ts';
 import { defineSocket, type Peer, type Socket, type SocketCall } from '#platform/sockets/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import { toDeploymentLine } from '#services/capabilities/service/logs/routes.ts';
-import { DeploymentLogLine } from '#services/capabilities/service/logs/schema.ts';
-import type { ServiceSocketNeeds } from '#services/capabilities/service/sockets/needs.ts';
-import { environmentOfQuery } from '#services/capabilities/service/sockets/targets.ts';
+import { toDeploymentLine } from '#services/capabilities/environment/logs/list.ts';
+import { DeploymentLogLine } from '#services/capabilities/environment/logs/schema.ts';
+import { environmentOfQuery, type EnvironmentSocketNeeds } from '#services/capabilities/environment/sockets/needs.ts';
 
 type LogCall = SocketCall<EnvironmentTarget, { version?: string }>;
 
@@ -17,7 +16,7 @@ const Lines = Type.Array(DeploymentLogLine);
 const FRAME_LINES = 200;
 
 /** Makes the socket that sends the log of a deployment while it is written. */
-export const deploymentLogSocket = ({ streams }: ServiceSocketNeeds): Socket =>
+export const deploymentLogSocket = ({ streams }: EnvironmentSocketNeeds): Socket =>
   defineSocket({
     id: 'followDeploymentLogs',
     path: '/deployment/logs',
