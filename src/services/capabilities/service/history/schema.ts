@@ -144,7 +144,7 @@ export const HistoryOf = <T extends import('typebox').TSchema>(item: T) =>
     }),
   });
 
-/** Who asked for a request in a queue. */
+/** Person or automation that asked for a request in a queue. */
 export const QueueAuditing = Type.Object({ triggered_by: Type.String(), origin: Type.Optional(OriginEnum) });
 
 export const ServiceQueue = ListOf(
