@@ -28,7 +28,7 @@ const routes = allRoutes();
 const routesIn = (folder: string): Route[] =>
   routes.filter(({ id }) => files.get(id)!.startsWith(`${CAPABILITIES}/${folder}/`));
 
-/** Lists the routes of a folder whose paths begin with one of the segments, with the folder that they belong to. */
+/** Lists the routes of a folder whose paths begin with one of the segments, with their right folder. */
 const misplaced = (folder: string, segments: string[], right: string): string[] =>
   routesIn(folder)
     .filter(({ path }) => segments.includes(path.split('/')[1]!))
