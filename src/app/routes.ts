@@ -38,7 +38,7 @@ import { eventRoutes } from '#resources/event/index.ts';
 import { eventStreamRoutes } from '#resources/event-stream/index.ts';
 import { noStreams, type EventStreams } from '#platform/events/stream.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
-import { deleteProject } from '#services/capabilities/service/actions/delete.ts';
+import { deleteProject } from '#services/capabilities/environment/actions/delete.ts';
 import { checkModeChange } from '#services/capabilities/environment/clone/index.ts';
 import { createResolver } from '#platform/dns/resolver.ts';
 import { forgetApps } from '#services/kinds/argocd-app/index.ts';

@@ -3,7 +3,7 @@ import { Type } from '#platform/http/schema.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { listLog, listLogs } from '#services/capabilities/environment/logs/list.ts';
 import { DeploymentLogLine, EnvironmentLogList } from '#services/capabilities/environment/logs/schema.ts';
-import { FOLLOW, refuseFollow } from '#services/capabilities/service/logs/follow.ts';
+import { FollowQuery, refuseFollow } from '#services/capabilities/service/logs/follow.ts';
 
 export const environmentLogRoutes: Route[] = [
   defineRoute({
@@ -30,7 +30,7 @@ export const environmentLogRoutes: Route[] = [
     target: environmentTarget,
     action: 'environment.read',
     query: Type.Object({
-      ...FOLLOW,
+      ...FollowQuery,
       version: Type.Optional(Type.String({ description: 'Execution id; the last execution without.' })),
     }),
     answer: { status: 200, body: Type.Array(DeploymentLogLine) },

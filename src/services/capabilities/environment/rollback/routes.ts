@@ -1,8 +1,9 @@
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
+import { statusOfEnvironment } from '#services/capabilities/environment/actions/request.ts';
+import { settleEnvironment } from '#services/capabilities/environment/actions/settle.ts';
 import { EnvironmentStatus } from '#services/capabilities/environment/status/schema.ts';
-import { placeOfEnvironment, statusOfEnvironment } from '#services/capabilities/service/actions/request.ts';
-import { settleEnvironment } from '#services/capabilities/service/actions/settle.ts';
+import { placeOfEnvironment } from '#services/capabilities/service/actions/request.ts';
 import {
   requestRollback,
   ROLLBACK_DESCRIPTION,

@@ -2,7 +2,7 @@ import { invalidField } from '#kernel/errors.ts';
 import { Type } from '#platform/http/schema.ts';
 
 /** Parameter of the query of every log, which `refuseFollow` refuses. */
-export const FOLLOW = {
+export const FollowQuery = {
   follow: Type.Optional(
     Type.Boolean({
       description:

@@ -4,7 +4,7 @@ import { Type } from '#platform/http/schema.ts';
 import { inSnapshot, type Context } from '#platform/context.ts';
 import { readLastLines } from '#deployments/index.ts';
 import { readNewestLog } from '#services/capabilities/service/executions/index.ts';
-import { FOLLOW, refuseFollow } from '#services/capabilities/service/logs/follow.ts';
+import { FollowQuery, refuseFollow } from '#services/capabilities/service/logs/follow.ts';
 import { idOfLine } from '#services/capabilities/service/logs/line-id.ts';
 import { ServiceLogList } from '#services/capabilities/service/logs/schema.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
@@ -27,7 +27,7 @@ export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
     target: holderOf(kind).target,
     action: 'service.read',
     query: Type.Object({
-      ...FOLLOW,
+      ...FollowQuery,
       tail: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, description: 'Number of lines, 1000 without.' })),
     }),
     answer: { status: 200, body: ServiceLogList },
