@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { request } from 'undici';
-import { NODE_IMAGE } from '#test/harness/docker-images.ts';
+import { addBusybox, NODE_IMAGE } from '#test/harness/docker-images.ts';
 import { KubernetesApi, hasCondition, type KubernetesObject } from '#test/harness/kubernetes/api.ts';
-import { restartApiServer } from '#test/harness/kubernetes-cluster.ts';
+import { importImage, restartApiServer, startApiServer, stopApiServer } from '#test/harness/kubernetes-cluster.ts';
 
 const cluster = inject('kubernetes');
 const api = new KubernetesApi(cluster.kubeconfig);
@@ -19,6 +19,13 @@ process.on('SIGTERM', () => process.exit());`;
 
 /** Answers of the pods are their own names. */
 const asking = (url: string) => `fetch(${JSON.stringify(url)}).then((answer) => answer.text()).then(console.log)`;
+
+/** Each request has a connection of its own, so that each pod gets some. */
+const answerOf = async (url: string): Promise<string> => (await request(url, { reset: true })).body.text();
+
+interface Phase {
+  status: { phase: string };
+}
 
 const metadata = { name: 'app', labels: { app: 'app' } };
 const selector = { app: 'app' };
@@ -71,21 +78,6 @@ describe('a cluster of the tests', { timeout: 60_000 }, () => {
     expect((await execInPod(asking('http://app'))).status).toBe('Success');
   });
 
-  test.runIf(cluster.directory !== null)(
-    'the address of a Service answers the tests, from each of its pods',
-    async () => {
-      const { spec } = await api.get<{ spec: { clusterIP: string } }>(`${IN_NAMESPACE}/services/app`);
-      const answering = new Set<string>();
-      await expect
-        .poll(async () => {
-          const { body } = await request(`http://${spec.clusterIP}`, { reset: true });
-          return answering.add(await body.text());
-        })
-        .toHaveProperty('size', 2);
-      expect([...answering].toSorted()).toEqual((await readyPods()).toSorted());
-    },
-  );
-
   test('exec answers output and status of a command', async () => {
     expect(await execInPod('console.log("out"); console.error("err"); process.exitCode = 3')).toEqual({
       stdout: 'out\n',
@@ -99,10 +91,47 @@ describe('a cluster of the tests', { timeout: 60_000 }, () => {
     expect(await api.text(`${IN_NAMESPACE}/pods/${pod}/log`)).toBe('listens\n');
   });
 
-  test.runIf(cluster.directory !== null)('pods live through a restart of the API server', async () => {
-    const before = await readyPods();
-    await restartApiServer(cluster);
-    expect(await readyPods()).toEqual(before);
-    expect((await execInPod('')).status).toBe('Success');
+  describe.runIf(cluster.directory !== null)('that they started', () => {
+    const urlOfService = async (): Promise<string> => {
+      const { spec } = await api.get<{ spec: { clusterIP: string } }>(`${IN_NAMESPACE}/services/app`);
+      return `http://${spec.clusterIP}`;
+    };
+
+    test('a Service answers the tests at its address, from each of its pods', async () => {
+      const url = await urlOfService();
+      const answering = new Set<string>();
+      await expect.poll(async () => answering.add(await answerOf(url))).toHaveProperty('size', 2);
+      expect([...answering].toSorted()).toEqual((await readyPods()).toSorted());
+    });
+
+    test('Services answer while the API server is down', async () => {
+      const url = await urlOfService();
+      await stopApiServer(cluster);
+      await expect(api.call('GET', '/readyz')).rejects.toThrow('ECONNREFUSED');
+      await answerOf(url);
+      await startApiServer(cluster);
+    });
+
+    test('pods live through a restart of the API server', async () => {
+      const before = await readyPods();
+      await restartApiServer(cluster);
+      expect(await readyPods()).toEqual(before);
+      expect((await execInPod('')).status).toBe('Success');
+    });
+
+    test('a pod runs an image that was imported', async () => {
+      const image = `quarterdeck-test-imported-${process.pid}:1`;
+      await importImage(cluster, image, async (archive) => {
+        await addBusybox(archive);
+        archive.entry({ name: 'greeting' }, 'hello from the image\n');
+      });
+      const containers = [{ name: 'cat', image, command: ['cat', '/greeting'] }];
+      await api.create(`${IN_NAMESPACE}/pods`, {
+        metadata: { name: 'cat' },
+        spec: { restartPolicy: 'Never', containers },
+      });
+      await expect.poll(async () => (await api.get<Phase>(`${IN_NAMESPACE}/pods/cat`)).status.phase).toBe('Succeeded');
+      expect(await api.text(`${IN_NAMESPACE}/pods/cat/log`)).toBe('hello from the image\n');
+    });
   });
 });

@@ -45,7 +45,7 @@ const CLUSTER_DOMAIN = 'cluster.local';
 const ETCD_URL = 'http://127.0.0.1:2379';
 const ETCD_PEER_URL = 'http://127.0.0.1:2380';
 
-export const apiServerUrl = ({ addresses }: Layout): string => `https://${addresses.node}:6443`;
+const apiServerUrl = ({ addresses }: Layout): string => `https://${addresses.node}:6443`;
 export const containerdSocket = (folder: string): string => join(folder, 'containerd.sock');
 
 /** Returns the components that need no API server, and the API server itself, which waits for etcd. */
