@@ -170,7 +170,7 @@ disabled_plugins = [
     config_path = "${folder}/registries"
 `;
 
-/** Every pod has a link of its own to the node, so that Services work without a packet filter for bridges. */
+/** Each pod has a link of its own to the node: a bridge would take `br_netfilter` for Services to answer. */
 const networkConfiguration = ({ addresses }: Layout): object => ({
   cniVersion: '1.0.0',
   name: 'cluster',
@@ -188,7 +188,7 @@ const networkConfiguration = ({ addresses }: Layout): object => ({
   ],
 });
 
-/** Nothing is evicted and no image removed, however full the machine's disk is. */
+/** Settings by which kubelet evicts no pod and removes no image, however full the machine's disk is. */
 const kubeletConfiguration = ({ folder, addresses, group }: Layout): object => ({
   apiVersion: 'kubelet.config.k8s.io/v1beta1',
   kind: 'KubeletConfiguration',
