@@ -208,7 +208,6 @@ const kubeletConfiguration = ({ folder, addresses, group }: Layout): object => (
   clusterDomain: CLUSTER_DOMAIN,
   resolvConf: join(folder, 'resolv.conf'),
   volumePluginDir: join(folder, 'volume-plugins'),
-  staticPodPath: '',
   maxPods: 250,
   oomScoreAdj: 0,
   serializeImagePulls: false,
@@ -218,7 +217,6 @@ const kubeletConfiguration = ({ folder, addresses, group }: Layout): object => (
 
 /** CoreDNS runs on the node, and a Service without selector leads to it. */
 const dnsConfiguration = (layout: Layout): string => `.:53 {
-  bind ${layout.addresses.node}
   errors
   ready ${layout.addresses.node}:8181
   kubernetes ${CLUSTER_DOMAIN} in-addr.arpa {

@@ -153,6 +153,8 @@ async function removeGroup(group: string): Promise<void> {
       () => true,
       (error: NodeJS.ErrnoException) => {
         if (error.code === 'EBUSY') return false;
+        // Two test runs may remove the same remains.
+        if (error.code === 'ENOENT') return true;
         throw error;
       },
     ),
