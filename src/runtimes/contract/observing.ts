@@ -178,6 +178,27 @@ export function describeObserving(contract: () => Contract): void {
     expect(later).not.toContain('first run');
   });
 
+  test('the previous log of an instance that waits to be started again is that of the run that crashed', async () => {
+    const c = contract();
+    if (c.runtime.pretends) return;
+    // The first run serves until it is told to end; later ones end at once.
+    const script = `const { appendFileSync, readFileSync } = require('node:fs');
+      appendFileSync('runs', 'x');
+      const run = readFileSync('runs').length;
+      console.log('run ' + run);
+      if (run > 1) process.exit(3);
+      const answer = (request, response) => request.url === '/exit' ? process.exit(7) : response.end('{}');
+      require('node:http').createServer(answer).listen(Number(process.env.PORT ?? 8080));`;
+    const spec = c.spec({ entrypoint: ['node', '-e'], arguments: [script] });
+    const handle = await c.apply(spec);
+    await c.get(spec, '/exit').catch(() => undefined);
+    await until(
+      async () => ({ all: await tail(c, handle, 100), previous: await tail(c, handle, 100, { previous: true }) }),
+      ({ all, previous }) => all.length >= 3 && previous.length === 1 && previous[0]!.text === all.at(-1)!.text,
+      30_000,
+    );
+  });
+
   test('metrics, where the runtime has them, name each instance', async () => {
     const c = contract();
     const spec = c.spec();
