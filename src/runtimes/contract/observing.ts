@@ -267,7 +267,7 @@ async function tail(c: Contract, handle: Handle, count: number, options: Partial
   return lines;
 }
 
-/** Makes the only instance write a line, and waits until that is the last of its log and the next line will have a later time. */
+/** Makes the only instance write a line and waits until the log ends with it. The next line has a later time. */
 async function say(c: Contract, spec: WorkloadSpec, handle: Handle, text: string): Promise<void> {
   await c.ask(spec, `/say?text=${encodeURIComponent(text)}`);
   await until(

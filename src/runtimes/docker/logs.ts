@@ -57,7 +57,7 @@ async function endedRun(node: DockerNode, { id, state, restarts }: Instance): Pr
   const ends = found.map(({ time }) => toStamp(time + 1));
   if (state.Restarting) return { from: ends.at(-1) };
   if (!state.Running && restarts === 0 && ends.length === 0) return null;
-  // Engines before 25 note the start of a run after its first lines: ends are more exact.
+  // Engines note the start of a run when its process may have written already: ends are more exact.
   return { from: ends.at(-2), to: ends.at(-1) ?? normalStamp(state.StartedAt) };
 }
 

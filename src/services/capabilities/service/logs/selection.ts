@@ -55,7 +55,7 @@ export function isSince({ since }: Selection): (at: string) => boolean {
   return (at) => Date.parse(at) >= earliest;
 }
 
-/** Returns the selected lines among those that were kept of a removed instance, which is no previous run of a present one. */
+/** Returns the selected lines of a removed instance. It is no previous run: those are of instances that restarted. */
 export function selectKept(lines: LogLine[], selection: Selection): LogLine[] {
   const isWanted = isSince(selection);
   if (selection.previous) return [];
