@@ -511,7 +511,7 @@ export interface Runtime {
    */
   remove(identity: WorkloadIdentity, handle: Handle | null, context: RuntimeContext): Promise<void>;
 
-  /** Lines of all instances, of every run that is kept, oldest first; `LogOptions` narrows them. */
+  /** Lines of all instances, of every run that the cluster keeps, oldest first; `LogOptions` narrows them. */
   logs(handle: Handle, options: LogOptions): AsyncIterable<LogLine>;
 
   /** Builds an image and returns the reference for `WorkloadSpec.image`. Returns at once if the image of the same `cacheKey` exists. */
