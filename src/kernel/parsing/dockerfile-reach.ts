@@ -45,20 +45,31 @@ export function findReach(text: string, options: ReachOptions): DockerfileReach 
   };
 }
 
-/** Instructions that take an option by which files come from elsewhere. */
-const TAKEN_BY: Record<string, string> = { from: 'COPY', mount: 'RUN' };
+/** Instruction that takes an option by which a build reaches images, the network or the machine. */
+const TAKEN_BY: Record<string, string> = { from: 'COPY', mount: 'RUN', network: 'RUN', security: 'RUN', device: 'RUN' };
 
-/** Throws Error for `--from` and `--mount` on an instruction that no builder takes them on: one might take it all the same. */
+/** Throws Error for an option of `TAKEN_BY` that no builder takes there, or none without `=`: one might take it all the same. */
 function refuseMisplaced({ keyword, flags, first }: Instruction): void {
   for (const flag of flags) {
-    const name = /^--(from|mount)\b/i.exec(flag)?.[1]?.toLowerCase();
-    if (name !== undefined && TAKEN_BY[name] !== keyword)
-      throw dockerfileFault(first, `--${name} is an option of ${TAKEN_BY[name]}, not of ${keyword}.`);
+    const [, written = '', equals] = /^--([a-z]+)\b(=?)/i.exec(flag) ?? [];
+    const name = written.toLowerCase();
+    const owner = TAKEN_BY[name];
+    if (owner === undefined) continue;
+    if (owner !== keyword) throw dockerfileFault(first, `--${name} is an option of ${owner}, not of ${keyword}.`);
+    if (!equals) throw dockerfileFault(first, `${flag}: must have its value behind "=", as in --${name}=value.`);
   }
 }
 
+/** Reads the instruction that an ONBUILD holds. Throws Error for those that every builder refuses there. */
+function readTrigger(instruction: Instruction, finding: Finding): void {
+  const trigger = triggerOf(instruction);
+  if (['ONBUILD', 'FROM', 'MAINTAINER'].includes(trigger.keyword))
+    throw dockerfileFault(instruction.first, `${trigger.keyword} is not allowed behind ONBUILD.`);
+  read(trigger, finding);
+}
+
 function read(instruction: Instruction, finding: Finding): void {
-  if (['FROM', 'ADD', 'COPY', 'RUN'].includes(instruction.keyword)) refuseMisplaced(instruction);
+  refuseMisplaced(instruction);
   switch (instruction.keyword) {
     case 'FROM':
       return readFrom(instruction, finding);
@@ -72,7 +83,7 @@ function read(instruction: Instruction, finding: Finding): void {
     case 'RUN':
       return readRun(instruction, finding);
     case 'ONBUILD':
-      return read(triggerOf(instruction), finding);
+      return readTrigger(instruction, finding);
   }
 }
 

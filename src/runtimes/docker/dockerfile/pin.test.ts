@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { pinDockerfile, type PinOptions } from './pin.ts';
-import { scanDockerfile } from '#kernel/parsing/dockerfile-scan.ts';
+import { scanDockerfile, triggerOf, type Instruction } from '#kernel/parsing/dockerfile-scan.ts';
 
 const VICTIM = 'quarterdeck/0b7f9dd4-0000-4000-8000-000000000000:key';
 
@@ -128,6 +128,10 @@ describe('a Dockerfile', () => {
   });
 });
 
+/** Lists an instruction and those that it holds behind ONBUILD. */
+const withTrigger = (instruction: Instruction): Instruction[] =>
+  instruction.keyword === 'ONBUILD' ? [instruction, ...withTrigger(triggerOf(instruction))] : [instruction];
+
 describe('an image that lies on the engine alone is refused', () => {
   test.each([
     [[`FROM ${VICTIM}`]],
@@ -142,6 +146,10 @@ describe('an image that lies on the engine alone is refused', () => {
     [['FROM node', `RUN --mount=type=cache,FROM=${VICTIM},target=/x cat /x`]],
     [['FROM node', `RUN --mount=type=bind,"from=${VICTIM}",target=/x cat /x`]],
     [['FROM node', `ONBUILD COPY --from=${VICTIM} / /`]],
+    [['FROM node', `ONBUILD --from=${VICTIM} FROM node`]],
+    [['FROM node', `ONBUILD --mount=from=${VICTIM} RUN true`]],
+    [['FROM node', `ONBUILD ONBUILD COPY --from=${VICTIM} / /`]],
+    [['FROM node', `COPY --from ${VICTIM} / /`]],
     [['ARG BASE=node', 'FROM ${BASE}', `ARG X=${VICTIM}`, 'COPY --from=$X / /']],
     [['FROM node AS one', `FROM \${UNDECLARED:-${VICTIM}}`]],
     [['FROM node AS one', `FROM \${UNDECLARED:+${VICTIM}}`]],
@@ -176,17 +184,19 @@ describe('an image that lies on the engine alone is refused', () => {
   test('whatever is around it', async () => {
     const piece = fc.constantFrom(
       'FROM node\n', 'RUN true', 'COPY ', '--from=', `--from=${VICTIM} `, '--mount=', 'from=', VICTIM, '<<X', '\nX\n', '\\\n', '\\', '\n',
-      '#', '"', "'", ' ', '\t', '$', '${A:-', '}', ',', 'ONBUILD ', 'ADD ', '`', '\u00a0', '\r', '# escape=`\n', 'AS a', '=', '[', ']',
+      '#', '"', "'", ' ', '\t', '$', '${A:-', '}', ',', 'ONBUILD ', 'onbuild ', 'ADD ', 'copy ', 'CMD ', '--FROM=', '--from ', '`', '\u00a0', '\r', '# escape=`\n', 'AS a', '=', '[', ']',
     ); // prettier-ignore
     await fc.assert(
       fc.asyncProperty(fc.array(piece, { maxLength: 25 }), async (pieces) => {
         const made = await pin(`FROM node\n${pieces.join('')}`).catch((error: unknown) => error);
         if (made instanceof Error) return; // Refused, or wrong for every builder.
         const { text } = made as { text: string };
-        for (const { keyword, flags, rest } of scanDockerfile(text, true).instructions) {
+        for (const { keyword, flags, rest } of scanDockerfile(text, true).instructions.flatMap(withTrigger)) {
           if (keyword === 'FROM') expect(rest).not.toContain('quarterdeck/');
-          for (const flag of flags.filter((one) => /^--(from|mount)/i.test(one)))
+          for (const flag of flags.filter((one) => /^--(from|mount)/i.test(one))) {
             expect(flag).not.toMatch(/(^--|[=,])from=quarterdeck/i);
+            expect(flag).toMatch(keyword === 'COPY' ? /^--from=/i : keyword === 'RUN' ? /^--mount=/i : /^$/);
+          }
         }
       }),
       { numRuns: 2000 },
@@ -205,16 +215,78 @@ test('an image whose ONBUILD reaches for another image, or out, is refused', asy
   ]);
 });
 
-describe('an option by which files come from elsewhere is refused on instructions that do not have it', () => {
+describe('an option that reaches outside is refused on instructions that do not have it', () => {
+  const OWNERS = { from: 'COPY', mount: 'RUN', network: 'RUN', security: 'RUN', device: 'RUN' };
+  const KEYWORDS = [
+    'FROM', 'RUN', 'COPY', 'ADD', 'WORKDIR', 'ENV', 'ARG', 'EXPOSE', 'CMD', 'ENTRYPOINT', 'USER', 'LABEL', 'HEALTHCHECK', 'SHELL',
+    'STOPSIGNAL', 'VOLUME', 'MAINTAINER', 'ONBUILD',
+  ]; // prettier-ignore
+  const misplaced = KEYWORDS.flatMap((keyword) =>
+    Object.entries(OWNERS).flatMap(([option, owner]) => (owner === keyword ? [] : [{ keyword, option, owner }])),
+  );
+  const isTrigger = (keyword: string) => !['FROM', 'MAINTAINER', 'ONBUILD'].includes(keyword);
+
+  test.each(misplaced)('--$option of $owner on $keyword', async ({ keyword, option, owner }) => {
+    const message = `line 2: --${option} is an option of ${owner}, not of ${keyword}.`;
+    const [first, ...others] = option;
+    const options = [
+      `--${option}=x`,
+      `--${option.toUpperCase()}=x`,
+      `--${option}`,
+      `--chown=1 --${option}=x`,
+      `--${first}\\${others.join('')}=x`,
+      `--${first}"${others.join('')}"=x`,
+      `--${first}'${others.join('')}=x'`,
+      `\\\n  --${option}=x`,
+      `\\\n# comment\n  --${option}=x`,
+      `--${first}\\\n${others.join('')}=x`,
+    ];
+    for (const written of options)
+      for (const before of ['', 'ONBUILD ', 'onBuild \\\n '].slice(0, isTrigger(keyword) ? 3 : 1))
+        for (const name of [keyword, keyword.toLowerCase()])
+          expect(await refusal(['FROM busybox', `${before}${name} ${written} RUN a b`])).toContain(message);
+    expect(await refusal(['# escape=`', `${keyword} \`\n --${option}=x RUN a b`])).toContain(message);
+  });
+
+  test.each(misplaced.filter(({ keyword }) => isTrigger(keyword)))(
+    '--$option of $owner on $keyword in the ONBUILD of an image',
+    async ({ keyword, option, owner }) => {
+      const trigger = `${keyword.toLowerCase()} --${option}=x a b`;
+      const message = `--${option} is an option of ${owner}, not of ${keyword}.`;
+      expect(await refusal('FROM triggering', {}, [trigger])).toContain(message);
+    },
+  );
+
   test.each([
-    ['ADD --mount=from=alpine /a /b', '--mount is an option of RUN, not of ADD'],
-    ['COPY --mount=type=bind,from=alpine /a /b', '--mount is an option of RUN, not of COPY'],
-    ['ADD --from=alpine /a /b', '--from is an option of COPY, not of ADD'],
-    ['RUN --from=alpine true', '--from is an option of COPY, not of RUN'],
-    ['ONBUILD ADD --FROM=alpine /a /b', '--from is an option of COPY, not of ADD'],
-    ['FROM --from=alpine busybox', '--from is an option of COPY, not of FROM'],
-  ])('%s', async (line, message) => {
-    expect(await refusal(['FROM busybox', line])).toContain(message);
+    'ONBUILD COPY --from=busybox / /',
+    'FROM busybox',
+    'MAINTAINER me',
+    'onbuild onbuild RUN --mount=from=x true',
+  ])('ONBUILD %s is refused as builders refuse it', async (trigger) => {
+    const keyword = /^\w+/.exec(trigger)![0].toUpperCase();
+    expect(await refusal(['FROM busybox', `ONBUILD ${trigger}`])).toContain(`${keyword} is not allowed behind ONBUILD`);
+  });
+
+  test.each(['COPY --from busybox /a /b', 'RUN --mount from=busybox true', 'RUN --network host true'])(
+    '%s: a value is never taken from the next word',
+    async (line) => {
+      const message = 'must have its value behind "="';
+      expect(await refusal(['FROM busybox', line])).toContain(message);
+      expect(await refusal(['FROM busybox', `ONBUILD ${line}`])).toContain(message);
+    },
+  );
+
+  test('an argument that only looks like such an option is left alone', async () => {
+    const file = [
+      'FROM busybox@sha256:pinned',
+      'RUN tool --from=x --network=host',
+      'CMD tool --mount=x',
+      'ENTRYPOINT ["--from=x"]',
+      'ENV OPTIONS=--device=x',
+      'HEALTHCHECK --interval=5s CMD tool --security=x',
+      'ONBUILD CMD tool --from=x',
+    ];
+    expect((await pin(file)).lines).toEqual(file);
   });
 });
 
