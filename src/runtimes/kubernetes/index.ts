@@ -1,0 +1,67 @@
+import { RuntimeError, publishedPorts, type Runtime, type TaskSpec, type WorkloadSpec } from '#runtimes/runtime.ts';
+import type { AddressPolicy, ClusterAccess } from './access.ts';
+import type { Cluster } from './cluster.ts';
+import { Connection } from './connection.ts';
+import { asRuntimeError } from './errors.ts';
+import { execInService } from './exec.ts';
+import { removeEnvironment, removeService, restartService, stopService } from './lifecycle.ts';
+import { readLogs } from './logs.ts';
+import { MOST_SECRET_BYTES } from './objects.ts';
+import { listWorkloads, observeService } from './observe.ts';
+import { reportOf } from './report.ts';
+import { followRollout } from './rollout.ts';
+import { submitRelease } from './submit.ts';
+
+export type { AddressPolicy, ClusterAccess } from './access.ts';
+
+export interface KubernetesRuntimeOptions {
+  installation: string;
+  access: ClusterAccess;
+  policy: AddressPolicy;
+}
+
+/** Creates the runtime of one Kubernetes cluster. It connects with its first call. */
+export function createKubernetesRuntime({ installation, access, policy }: KubernetesRuntimeOptions): Runtime {
+  const connection = new Connection(access, policy);
+  const cluster: Cluster = { connection, installation };
+  return {
+    name: 'kubernetes',
+    check: () => reportOf(cluster),
+    refusals,
+    submit: (spec, context) => told(submitRelease(cluster, spec, context), context.signal),
+    progress: (handle, context) => told(followRollout(cluster, handle, context), context.signal),
+    observe: (handle) => told(observeService(cluster, handle)),
+    stop: (identity, _handle, context) => told(stopService(cluster, identity, context), context.signal),
+    restart: (handle, asked) => told(restartService(cluster, handle, asked)),
+    remove: (identity, _handle, context) => told(removeService(cluster, identity, context), context.signal),
+    logs: (handle, options) => readLogs(cluster, handle, options),
+    exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
+    removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
+    list: () => told(listWorkloads(cluster)),
+    close: () => connection.close(),
+  };
+}
+
+/** Converts the errors of calls to the API server. */
+async function told<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw error instanceof RuntimeError ? error : asRuntimeError(error, signal);
+  }
+}
+
+function refusals(spec: WorkloadSpec | TaskSpec): string[] {
+  if (!('ports' in spec)) return ['Commands that run to their end do not run on Kubernetes yet: use a docker cluster.'];
+  const refused: string[] = [];
+  const published = publishedPorts(spec.ports);
+  if (published.length > 0)
+    refused.push(
+      `TCP and UDP ports are not published on Kubernetes yet (${published.map(({ name }) => name).join(', ')}): make them private.`,
+    );
+  const texts = [...Object.values(spec.environment), ...spec.files.map(({ content }) => content)];
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  if (bytes > MOST_SECRET_BYTES)
+    refused.push(`Variables and files have ${bytes} bytes together, and Kubernetes takes ${MOST_SECRET_BYTES}.`);
+  return refused;
+}
