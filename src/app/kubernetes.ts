@@ -1,6 +1,7 @@
 import type { Platform } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { connectionVersion, openConnection } from '#resources/cluster/index.ts';
+export { rbacManifest } from '#runtimes/kubernetes/rights.ts';
 import { RuntimeError, type ClusterRef, type Runtime } from '#runtimes/runtime.ts';
 
 interface Opened {

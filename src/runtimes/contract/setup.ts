@@ -52,7 +52,21 @@ export interface ContractSubject {
 }
 
 /** Guarantee that not every runtime gives. */
-type OptionalGuarantee = 'siblings' | 'storage' | 'absolutePaths' | 'programs' | 'egress';
+type OptionalGuarantee =
+  | 'siblings'
+  | 'storage'
+  | 'absolutePaths'
+  | 'programs'
+  | 'egress'
+  | 'tasks'
+  | 'builds'
+  | 'disk'
+  /** Both outputs of a workload are told apart in its log. */
+  | 'streams'
+  /** A program beside a workload gets variables. */
+  | 'variablesOfPrograms'
+  /** A cancelled program beside a workload is ended. */
+  | 'endOfPrograms';
 
 export interface ContractOptions {
   /** FROM of the fixture's Dockerfile: an image with `node` on its PATH. */

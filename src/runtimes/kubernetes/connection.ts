@@ -6,9 +6,11 @@ import { WebSocket } from 'ws';
 import type { AddressPolicy, ClusterAccess } from './access.ts';
 import { ApiError } from './errors.ts';
 
-/** Milliseconds for one call, from the connection to the last byte of its answer. */
+/** Milliseconds for one call, from the connection to the last byte of its answer, and for the head of a stream. */
 const CALL_MS = 20_000;
 const CONNECT_MS = 5_000;
+/** Milliseconds that calls under way get when the connection is closed. */
+const CLOSE_MS = 2_000;
 /** Connections to one cluster; streams of logs and watches take one each. */
 const MOST_CONNECTIONS = 128;
 /** Longest answer that is read: a page of 500 objects has some megabytes. */
@@ -26,12 +28,14 @@ export interface Call {
 export class Connection {
   readonly #access: ClusterAccess;
   readonly #policy: AddressPolicy;
+  readonly #callMs: number;
   readonly #pool: Pool;
   readonly #url: URL;
 
-  constructor(access: ClusterAccess, policy: AddressPolicy) {
+  constructor(access: ClusterAccess, policy: AddressPolicy, callMs = CALL_MS) {
     this.#access = access;
     this.#policy = policy;
+    this.#callMs = callMs;
     this.#url = new URL(access.server);
     this.#pool = new Pool(this.#url.origin, {
       connections: MOST_CONNECTIONS,
@@ -47,7 +51,7 @@ export class Connection {
 
   /** Sends a request and returns the parsed answer. Throws ApiError for an answer that is no success. */
   async call<T>(method: Dispatcher.HttpMethod, path: string, call: Call = {}): Promise<T> {
-    const timeout = AbortSignal.timeout(CALL_MS);
+    const timeout = AbortSignal.timeout(this.#callMs);
     const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout;
     const answer = await this.#send(method, path, { ...call, signal });
     const text = await readText(answer.body);
@@ -61,7 +65,7 @@ export class Connection {
 
   /** Opens a stream of bytes, such as a followed log. The signal ends it. Throws ApiError for an answer that is no success. */
   async stream(path: string, call: Call & { signal: AbortSignal }): Promise<Readable> {
-    const head = AbortSignal.timeout(CALL_MS);
+    const head = AbortSignal.timeout(this.#callMs);
     const begun = new AbortController();
     const late = () => begun.abort(head.reason);
     head.addEventListener('abort', late);
@@ -82,14 +86,17 @@ export class Connection {
     const connection = await this.#dial();
     return new WebSocket(url, protocols, {
       headers: this.#headers(),
-      handshakeTimeout: CALL_MS,
+      handshakeTimeout: this.#callMs,
       // Already connected, and the certificate verified.
       createConnection: () => connection,
       maxPayload: 16 * 2 ** 20,
     });
   }
 
+  /** Lets what is under way end for a moment, then ends all connections. */
   async close(): Promise<void> {
+    const late = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS).unref());
+    await Promise.race([this.#pool.close(), late]);
     await this.#pool.destroy();
   }
 
@@ -106,7 +113,7 @@ export class Connection {
       },
       body: call.body === undefined ? null : JSON.stringify(call.body),
       signal: call.signal ?? null,
-      headersTimeout: CALL_MS,
+      headersTimeout: this.#callMs,
       // Streams may be silent for long; calls have their own signal.
       bodyTimeout: 0,
     });
