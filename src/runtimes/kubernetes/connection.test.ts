@@ -30,7 +30,12 @@ async function connectTo(
     certificate: null,
     token: 't0ken',
   };
-  const connection = new Connection(access, policy, 400);
+  const connection = new Connection({
+    access,
+    policy,
+    callMs: 400,
+    renewed: async () => ({ ...access, token: 'renewed' }),
+  });
   closing.push(() => {
     server.closeAllConnections();
     server.close();
@@ -87,6 +92,18 @@ describe('a call to an API server', () => {
     const connection = await connectTo((_request, response) => void response.writeHead(status).end(text));
     const error = asRuntimeError(await connection.get('/api/v1/pods').catch((failure: unknown) => failure));
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) });
+  });
+
+  test('is sent once more with the credentials that have replaced those that are refused', async () => {
+    const seen: unknown[] = [];
+    const connection = await connectTo((request, response) => {
+      seen.push(request.headers.authorization);
+      const isRenewed = request.headers.authorization === 'Bearer renewed';
+      response.writeHead(isRenewed ? 200 : 401).end('{"kind":"Status"}');
+    });
+    expect(await connection.get('/version')).toEqual({ kind: 'Status' });
+    expect(await connection.get('/version')).toEqual({ kind: 'Status' });
+    expect(seen).toEqual(['Bearer t0ken', 'Bearer renewed', 'Bearer renewed']);
   });
 
   test('goes only to addresses that the policy allows', async () => {

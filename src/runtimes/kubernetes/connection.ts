@@ -1,6 +1,7 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import { Pool, type Dispatcher } from 'undici';
 import { WebSocket } from 'ws';
 import type { AddressPolicy, ClusterAccess } from './access.ts';
@@ -24,20 +25,44 @@ export interface Call {
   signal?: AbortSignal;
 }
 
+export interface ConnectionOptions {
+  access: ClusterAccess;
+  policy: AddressPolicy;
+  /** Returns how the cluster is reached now; asked when it refuses the credentials, which may have been replaced. Null if it is gone. */
+  renewed?(): Promise<ClusterAccess | null>;
+  /** Milliseconds for one call. */
+  callMs?: number;
+}
+
 /** Connection to the API server of a cluster. Every call ends in time, whatever the server does. */
 export class Connection {
-  readonly #access: ClusterAccess;
   readonly #policy: AddressPolicy;
+  readonly #renewed: () => Promise<ClusterAccess | null>;
   readonly #callMs: number;
-  readonly #pool: Pool;
-  readonly #url: URL;
+  #access: ClusterAccess;
+  #url: URL;
+  #pool: Pool;
 
-  constructor(access: ClusterAccess, policy: AddressPolicy, callMs = CALL_MS) {
-    this.#access = access;
+  constructor({ access, policy, renewed = async () => null, callMs = CALL_MS }: ConnectionOptions) {
     this.#policy = policy;
+    this.#renewed = renewed;
     this.#callMs = callMs;
+    this.#access = access;
     this.#url = new URL(access.server);
-    this.#pool = new Pool(this.#url.origin, {
+    this.#pool = this.#makePool();
+  }
+
+  /** Uses another address or other credentials from the next call on; what is under way ends with the former ones. */
+  use(access: ClusterAccess): void {
+    const old = this.#pool;
+    this.#access = access;
+    this.#url = new URL(access.server);
+    this.#pool = this.#makePool();
+    void old.close();
+  }
+
+  #makePool(): Pool {
+    return new Pool(this.#url.origin, {
       connections: MOST_CONNECTIONS,
       keepAliveTimeout: 30_000,
       connect: (_options, callback) => {
@@ -100,7 +125,18 @@ export class Connection {
     await this.#pool.destroy();
   }
 
-  #send(method: Dispatcher.HttpMethod, path: string, call: Call): Promise<Dispatcher.ResponseData> {
+  /** Sends a request, once more with the present credentials where the former ones are refused. */
+  async #send(method: Dispatcher.HttpMethod, path: string, call: Call): Promise<Dispatcher.ResponseData> {
+    const answer = await this.#sendOnce(method, path, call);
+    if (answer.statusCode !== 401) return answer;
+    const access = await this.#renewed();
+    if (access === null || isDeepStrictEqual(access, this.#access)) return answer;
+    await answer.body.dump();
+    this.use(access);
+    return this.#sendOnce(method, path, call);
+  }
+
+  #sendOnce(method: Dispatcher.HttpMethod, path: string, call: Call): Promise<Dispatcher.ResponseData> {
     const query = new URLSearchParams(Object.entries(call.query ?? {}).map(([key, value]) => [key, String(value)]));
     const prefix = this.#url.pathname.replace(/\/$/, '');
     return this.#pool.request({

@@ -1,7 +1,8 @@
 import { RuntimeError, publishedPorts, type Runtime, type TaskSpec, type WorkloadSpec } from '#runtimes/runtime.ts';
-import type { AddressPolicy, ClusterAccess } from './access.ts';
+import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
+import type { ClusterAccess } from './access.ts';
 import type { Cluster } from './cluster.ts';
-import { Connection } from './connection.ts';
+import { Connection, type ConnectionOptions } from './connection.ts';
 import { asRuntimeError } from './errors.ts';
 import { execInService } from './exec.ts';
 import { removeEnvironment, removeService, restartService, stopService } from './lifecycle.ts';
@@ -12,28 +13,45 @@ import { reportOf } from './report.ts';
 import { followRollout } from './rollout.ts';
 import { submitRelease } from './submit.ts';
 
-export type { AddressPolicy, ClusterAccess } from './access.ts';
-
-export interface KubernetesRuntimeOptions {
+export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
-  access: ClusterAccess;
-  policy: AddressPolicy;
+}
+
+/** Runtime of one cluster. */
+export interface KubernetesRuntime extends Runtime {
+  /** Uses another address or other credentials from the next call on. */
+  use(access: ClusterAccess): void;
 }
 
 /** Creates the runtime of one Kubernetes cluster. It connects with its first call. */
-export function createKubernetesRuntime({ installation, access, policy }: KubernetesRuntimeOptions): Runtime {
-  const connection = new Connection(access, policy);
+export function createKubernetesRuntime({ installation, ...options }: KubernetesRuntimeOptions): KubernetesRuntime {
+  const connection = new Connection(options);
+  const services = new KeyedLock();
+  const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
   const cluster: Cluster = { connection, installation };
   return {
     name: 'kubernetes',
     check: () => reportOf(cluster),
     refusals,
-    submit: (spec, context) => told(submitRelease(cluster, spec, context), context.signal),
+    use: (access) => connection.use(access),
+    submit: (spec, context) =>
+      told(
+        alone(spec.identity, () => submitRelease(cluster, spec, context)),
+        context.signal,
+      ),
     progress: (handle, context) => told(followRollout(cluster, handle, context), context.signal),
     observe: (handle) => told(observeService(cluster, handle)),
-    stop: (identity, _handle, context) => told(stopService(cluster, identity, context), context.signal),
-    restart: (handle, asked) => told(restartService(cluster, handle, asked)),
-    remove: (identity, _handle, context) => told(removeService(cluster, identity, context), context.signal),
+    stop: (identity, _handle, context) =>
+      told(
+        alone(identity, () => stopService(cluster, identity, context)),
+        context.signal,
+      ),
+    restart: (handle, asked) => told(alone(handle.identity, () => restartService(cluster, handle, asked))),
+    remove: (identity, _handle, context) =>
+      told(
+        alone(identity, () => removeService(cluster, identity, context)),
+        context.signal,
+      ),
     logs: (handle, options) => readLogs(cluster, handle, options),
     exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
