@@ -1,8 +1,12 @@
 import { request } from 'undici';
+import { parse } from 'yaml';
 import type { HttpAnswer } from '#runtimes/contract/memory-router.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
+import type { AddressPolicy, ClusterAccess } from './access.ts';
 import { list, type Cluster, type Kind } from './cluster.ts';
+import { Connection } from './connection.ts';
 import { ApiError } from './errors.ts';
+import type { KubernetesRuntimeOptions } from './index.ts';
 import type { ClusterObject } from './kinds.ts';
 import { LABEL } from './labels.ts';
 
@@ -55,12 +59,57 @@ export async function leftoversOf(cluster: Cluster, { serviceId }: WorkloadIdent
   return found.flatMap((objects, n) => objects.map(({ metadata }) => `${KINDS[n]} ${metadata.name}`));
 }
 
-/** Removes the namespaces of an installation without waiting for them. */
-export async function removeNamespaces(cluster: Cluster): Promise<void> {
-  const mine = `${LABEL.installation}=${cluster.installation}`;
-  for (const { metadata } of await list(cluster, 'Namespace', undefined, mine))
-    await cluster.connection.call('DELETE', `/api/v1/namespaces/${metadata.name}`).catch((error: unknown) => {
-      // Another test may have removed it.
-      if (!(error instanceof ApiError && error.status === 404)) throw error;
+interface Kubeconfig {
+  clusters: { cluster: { server: string; 'certificate-authority-data': string } }[];
+  users: { user: { token: string } }[];
+}
+
+/** Returns what a runtime of the tests' cluster is made of, and the cluster as its parts use it. */
+export function openCluster({ kubeconfig }: { kubeconfig: string }, installation: string) {
+  const { clusters, users } = parse(kubeconfig) as Kubeconfig;
+  const { server, 'certificate-authority-data': authority } = clusters[0]!.cluster;
+  const access: ClusterAccess = {
+    server,
+    serverName: null,
+    authorities: String(Buffer.from(authority, 'base64')),
+    insecure: false,
+    certificate: null,
+    token: users[0]!.user.token,
+  };
+  const policy: AddressPolicy = async (host) => [host];
+  const options: KubernetesRuntimeOptions = { installation, access, policy };
+  return { options, cluster: { connection: new Connection(options), installation } satisfies Cluster };
+}
+
+/** Makes volumes on the node, which claims of 1 GiB are bound to. */
+export async function makeVolumes(cluster: Cluster, count: number): Promise<void> {
+  for (let n = 0; n < count; n++) {
+    const name = `contract-${cluster.installation.slice(0, 8)}-${n}`;
+    await cluster.connection.call('POST', '/api/v1/persistentvolumes', {
+      body: {
+        apiVersion: 'v1',
+        kind: 'PersistentVolume',
+        metadata: { name, labels: { [LABEL.installation]: cluster.installation } },
+        spec: {
+          capacity: { storage: '1Gi' },
+          accessModes: ['ReadWriteOnce'],
+          persistentVolumeReclaimPolicy: 'Retain',
+          hostPath: { path: `/var/lib/${name}`, type: 'DirectoryOrCreate' },
+        },
+      },
     });
+  }
+}
+
+/** Removes the namespaces and volumes of an installation without waiting for them. */
+export async function removeMade(cluster: Cluster): Promise<void> {
+  const mine = { labelSelector: `${LABEL.installation}=${cluster.installation}` };
+  for (const kind of ['namespaces', 'persistentvolumes']) {
+    const { items } = await cluster.connection.get<{ items: ClusterObject[] }>(`/api/v1/${kind}`, { query: mine });
+    for (const { metadata } of items)
+      await cluster.connection.call('DELETE', `/api/v1/${kind}/${metadata.name}`).catch((error: unknown) => {
+        // Another test may have removed it.
+        if (!(error instanceof ApiError && error.status === 404)) throw error;
+      });
+  }
 }
