@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe } from 'vitest';
 import { describeApplying } from '#runtimes/contract/applying.ts';
 import { describeDisk } from '#runtimes/contract/disk.ts';
 import { describeEgress } from '#runtimes/contract/egress.ts';
@@ -36,6 +36,8 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
     afterAll(async () => {
       await opened?.close();
     }, options.timeoutMs ?? 120_000);
+
+    if (options.isSmall) afterEach(() => contract().clear());
 
     const without = options.without ?? {};
     describe('observing', () => describeObserving(contract, options));

@@ -41,6 +41,7 @@ describeRuntimeContract(
   },
   {
     timeoutMs: 90_000,
+    isSmall: true,
     without: {
       egress: 'commands do not run there yet',
       tasks: 'commands do not run there yet',

@@ -15,13 +15,15 @@ import type { FoundDeployment, Pod } from './kinds.ts';
 import { LABEL, namespaceOf } from './labels.ts';
 import { lastLinesOf } from './logs.ts';
 import { generationOf, isReady, listPods, troubleOf } from './pods.ts';
-import { changeRecord, readRecord, requireNewest, type ServiceRecord } from './record.ts';
+import { changeRecord, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
 import { applyDeployment, removeOldSecrets } from './submit.ts';
 
 /** Milliseconds between two looks at a rollout. */
 const LOOK_MS = 400;
 /** Milliseconds that the cluster may be away during a rollout, which goes on meanwhile. */
 const AWAY_MS = 5 * 60_000;
+/** Milliseconds that the pods of a candidate may take to end once it is taken back. */
+const WITHDRAWN_MS = 15_000;
 /** Log lines of the candidate that an error quotes. */
 const LOG_LINES = 20;
 
@@ -126,5 +128,15 @@ export async function takeBack(cluster: Cluster, identity: WorkloadIdentity): Pr
   else {
     await remove(cluster, 'Deployment', namespaceOf(identity), hostname);
     await remove(cluster, 'Ingress', namespaceOf(identity), hostname);
+  }
+  // A restart has the generation of the release that it restarts.
+  if (candidate.generation !== serving?.generation) await untilWithdrawn(cluster, identity, candidate);
+}
+
+/** Waits until the pods of a candidate end. What still ends after that time does so without us. */
+async function untilWithdrawn(cluster: Cluster, identity: WorkloadIdentity, { generation }: KeptRelease): Promise<void> {
+  for (const end = Date.now() + WITHDRAWN_MS; Date.now() < end; await sleep(LOOK_MS)) {
+    const pods = await listPods(cluster, identity);
+    if (!pods.some((pod) => generationOf(pod) === generation)) return;
   }
 }

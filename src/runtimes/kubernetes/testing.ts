@@ -15,8 +15,8 @@ interface IngressObject extends ClusterObject {
 }
 
 interface EndpointSlice extends ClusterObject {
-  endpoints?: { addresses: string[]; conditions: { ready?: boolean } }[];
-  ports?: { port: number }[];
+  endpoints: { addresses: string[]; conditions: { ready?: boolean } }[] | null;
+  ports: { port: number }[] | null;
 }
 
 /** Gateway of the tests: follows Ingress objects and endpoints as an ingress controller does, anew for each request. */
@@ -39,10 +39,10 @@ export class TestGateway {
       `/apis/discovery.k8s.io/v1/namespaces/${ingress.metadata.namespace}/endpointslices`,
       { query: { labelSelector: `kubernetes.io/service-name=${name}` } },
     );
-    const ready = slices.items.flatMap(({ endpoints = [], ports = [] }) =>
-      endpoints
+    const ready = slices.items.flatMap(({ endpoints, ports }) =>
+      (endpoints ?? [])
         .filter(({ conditions }) => conditions.ready !== false)
-        .flatMap(({ addresses }) => ports.map(({ port }) => `${addresses[0]}:${port}`)),
+        .flatMap(({ addresses }) => (ports ?? []).map(({ port }) => `${addresses[0]}:${port}`)),
     );
     if (ready.length === 0) return { status: 503, body: '' };
     const origin = `http://${ready[this.#turn++ % ready.length]}`;
