@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { request } from 'undici';
 import { addBusybox, NODE_IMAGE } from '#test/harness/docker-images.ts';
 import { KubernetesApi, hasCondition, type KubernetesObject } from '#test/harness/kubernetes/api.ts';
@@ -58,7 +58,7 @@ describe('a cluster of the tests', { timeout: 60_000 }, () => {
       metadata,
       spec: { selector, ports: [{ port: 80, targetPort: PORT }] },
     });
-    await expect.poll(readyPods, { timeout: 60_000 }).toHaveLength(2);
+    await vi.waitFor(async () => expect(await readyPods()).toHaveLength(2), { timeout: 60_000 });
   });
   afterAll(async () => {
     await api.delete(`/api/v1/namespaces/${NAMESPACE}`);
