@@ -134,7 +134,11 @@ export async function takeBack(cluster: Cluster, identity: WorkloadIdentity): Pr
 }
 
 /** Waits until the pods of a candidate end. What still ends after that time does so without us. */
-async function untilWithdrawn(cluster: Cluster, identity: WorkloadIdentity, { generation }: KeptRelease): Promise<void> {
+async function untilWithdrawn(
+  cluster: Cluster,
+  identity: WorkloadIdentity,
+  { generation }: KeptRelease,
+): Promise<void> {
   for (const end = Date.now() + WITHDRAWN_MS; Date.now() < end; await sleep(LOOK_MS)) {
     const pods = await listPods(cluster, identity);
     if (!pods.some((pod) => generationOf(pod) === generation)) return;
