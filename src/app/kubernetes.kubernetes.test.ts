@@ -87,7 +87,7 @@ beforeAll(async () => {
   registry = await startRegistry();
   if (cluster.directory !== null) await letPull(cluster.directory);
   const busybox = { content: await readFile((findProgram('busybox'))!), mode: 0o755 };
-  const Cmd = ['/bin/busybox', 'sh', '-c', 'echo serving; cd /; exec /bin/busybox httpd -f -p 8080'];
+  const Cmd = ['/bin/busybox', 'sh', '-c', 'trap "exit 0" TERM; echo serving; cd /; /bin/busybox httpd -f -p 8080 & wait'];
   for (const tag of ['1', '2'])
     await registry.pushImage('shop', tag, {
       files: { 'bin/busybox': busybox, 'index.html': `release ${tag}` },
