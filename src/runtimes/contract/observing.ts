@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Handle, LogLine, LogOptions, WorkloadSpec } from '#runtimes/runtime.ts';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
-import { until } from '#runtimes/contract/setup.ts';
+import { mountFolder, until } from '#runtimes/contract/setup.ts';
 import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
 
 /** Defines the tests of reports, logs and metrics. */
@@ -182,14 +182,18 @@ export function describeObserving(contract: () => Contract, options: ContractOpt
     const c = contract();
     if (c.runtime.pretends) return;
     // The first run serves until it is told to end; later ones end at once.
+    const { mount, named } = mountFolder(options);
+    const runs = JSON.stringify(`${named}/runs`);
     const script = `const { appendFileSync, readFileSync } = require('node:fs');
-      appendFileSync('runs', 'x');
-      const run = readFileSync('runs').length;
+      appendFileSync(${runs}, 'x');
+      const run = readFileSync(${runs}).length;
       console.log('run ' + run);
       if (run > 1) process.exit(3);
       const answer = (request, response) => request.url === '/exit' ? process.exit(7) : response.end('{}');
       require('node:http').createServer(answer).listen(Number(process.env.PORT ?? 8080));`;
-    const spec = c.spec({ entrypoint: ['node', '-e'], arguments: [script] });
+    // In a volume, as some runtimes start a new instance from its image.
+    const storage = [{ id: crypto.randomUUID(), mountPath: mount, sizeGib: 1 }];
+    const spec = c.spec({ entrypoint: ['node', '-e'], arguments: [script], storage });
     const handle = await c.apply(spec);
     await c.get(spec, '/exit').catch(() => undefined);
     await until(
