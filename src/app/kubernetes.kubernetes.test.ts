@@ -86,8 +86,13 @@ beforeAll(async () => {
   administrator = openCluster(cluster, 'none').cluster;
   registry = await startRegistry();
   if (cluster.directory !== null) await letPull(cluster.directory);
-  const busybox = { content: await readFile((findProgram('busybox'))!), mode: 0o755 };
-  const Cmd = ['/bin/busybox', 'sh', '-c', 'trap "exit 0" TERM; echo serving; cd /; /bin/busybox httpd -f -p 8080 & wait'];
+  const busybox = { content: await readFile(findProgram('busybox')!), mode: 0o755 };
+  const Cmd = [
+    '/bin/busybox',
+    'sh',
+    '-c',
+    'trap "exit 0" TERM; echo serving; cd /; /bin/busybox httpd -f -p 8080 & wait',
+  ];
   for (const tag of ['1', '2'])
     await registry.pushImage('shop', tag, {
       files: { 'bin/busybox': busybox, 'index.html': `release ${tag}` },

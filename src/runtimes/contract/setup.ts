@@ -61,7 +61,7 @@ type OptionalGuarantee =
   | 'tasks'
   | 'builds'
   | 'disk'
-  /** Both outputs of a workload are told apart in its log. */
+  /** Origin of each line of a log, standard output or error. */
   | 'streams'
   /** A program beside a workload gets variables. */
   | 'variablesOfPrograms'

@@ -9,7 +9,7 @@ export interface Cluster {
   installation: string;
 }
 
-/** Where the objects of a kind are, below the API server's root. */
+/** Paths of the objects of each kind, below the API server's root. */
 const GROUPS: Record<string, string> = {
   ConfigMap: '/api/v1/configmaps',
   Deployment: '/apis/apps/v1/deployments',

@@ -76,7 +76,9 @@ describe('a call to an API server', () => {
       },
     ],
   ])('ends in time where the server %s', async (_what, answer) => {
-    const connection = await connectTo((_request, response) => void answer(response));
+    const connection = await connectTo((_request, response) => {
+      answer(response);
+    });
     const error = asRuntimeError(await connection.get('/version').catch((failure: unknown) => failure));
     expect(error).toMatchObject({ code: 'unreachable', message: expect.stringContaining('does not answer') });
   });

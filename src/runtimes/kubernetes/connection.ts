@@ -7,7 +7,7 @@ import { WebSocket } from 'ws';
 import type { AddressPolicy, ClusterAccess } from './access.ts';
 import { ApiError } from './errors.ts';
 
-/** Milliseconds for one call, from the connection to the last byte of its answer, and for the head of a stream. */
+/** Milliseconds for one call from connecting to the last byte of its answer, or for the head of a stream. */
 const CALL_MS = 20_000;
 const CONNECT_MS = 5_000;
 /** Milliseconds that calls under way get when the connection is closed. */

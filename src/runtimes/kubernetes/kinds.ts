@@ -1,5 +1,5 @@
 /** Shapes of the cluster's objects, as far as we write or read them. */
-export interface Metadata {
+interface Metadata {
   name: string;
   namespace?: string;
   labels?: Record<string, string>;
@@ -35,7 +35,7 @@ export interface DeploymentObject extends ClusterObject {
   spec: { replicas: number; progressDeadlineSeconds: number; template: Template } & Record<string, unknown>;
 }
 
-export interface Condition {
+interface Condition {
   type: string;
   status: 'True' | 'False' | 'Unknown';
   reason?: string;

@@ -9,7 +9,7 @@ const DRAIN_SECONDS = 2;
 /** Bytes that the variables and files of a release may take together: a Secret has at most 1 MiB. */
 export const MOST_SECRET_BYTES = 1_000_000;
 
-export const secretName = ({ hostname, identity }: WorkloadSpec): string => `${hostname}-${identity.generation}`;
+const secretName = ({ hostname, identity }: WorkloadSpec): string => `${hostname}-${identity.generation}`;
 const registryName = ({ hostname }: WorkloadSpec): string => `${hostname}-registry`;
 const claimName = (storageId: string): string => `data-${storageId}`;
 

@@ -10,7 +10,7 @@ export interface KeptRelease {
   deployment: DeploymentObject;
 }
 
-/** What we know of a service, beside its objects in its namespace. It is written before anything else is changed. */
+/** Record of a service, beside its objects in its namespace. It is written before anything else is changed. */
 export interface ServiceRecord {
   /** Highest generation that was taken over; a lower one is refused. */
   generation: number;

@@ -3,7 +3,7 @@ export interface Right {
   group: string;
   resource: string;
   verbs: string[];
-  /** What needs it, for people. */
+  /** Use of the right, for people. */
   reason: string;
 }
 

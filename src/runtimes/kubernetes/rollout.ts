@@ -116,7 +116,7 @@ async function notReady(cluster: Cluster, { spec, status }: FoundDeployment, pod
 }
 
 /** Takes a candidate back: the release before serves on, or nothing is left but volumes. */
-export async function takeBack(cluster: Cluster, identity: WorkloadIdentity): Promise<void> {
+async function takeBack(cluster: Cluster, identity: WorkloadIdentity): Promise<void> {
   let before: ServiceRecord | null = null;
   await changeRecord(cluster, identity, (present) => {
     before = present;

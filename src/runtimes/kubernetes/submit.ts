@@ -19,7 +19,7 @@ const LOOK_MS = 500;
 /** Number of times that a Deployment is applied again because its status changed meanwhile. */
 const TRIES = 50;
 
-export const handleOf = (spec: Pick<WorkloadSpec, 'identity' | 'hostname'>): Handle => ({
+const handleOf = (spec: Pick<WorkloadSpec, 'identity' | 'hostname'>): Handle => ({
   format: 1,
   runtime: 'kubernetes',
   identity: spec.identity,
