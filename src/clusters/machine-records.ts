@@ -1,6 +1,6 @@
 import type { MachineRecords } from '#deployments/index.ts';
 import { noteSeen } from '#platform/installation/nodes.ts';
-import { listClustersOfNode, noteReached } from '#resources/cluster/index.ts';
+import { listWatchedClusters, noteReached } from '#resources/cluster/index.ts';
 
-/** Records of this machine and of its clusters, for the watcher of what should run. */
-export const MACHINE_RECORDS: MachineRecords = { noteSeen, listClusters: listClustersOfNode, noteReached };
+/** Records of this machine and of the clusters that it watches, for the watcher of what should run. */
+export const MACHINE_RECORDS: MachineRecords = { noteSeen, listClusters: listWatchedClusters, noteReached };
