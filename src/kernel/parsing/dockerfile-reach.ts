@@ -48,7 +48,7 @@ export function findReach(text: string, options: ReachOptions): DockerfileReach 
 /** Instruction that takes an option by which a build reaches images, the network or the machine. */
 const TAKEN_BY: Record<string, string> = { from: 'COPY', mount: 'RUN', network: 'RUN', security: 'RUN', device: 'RUN' };
 
-/** Throws Error for an option of `TAKEN_BY` that no builder takes there, or none without `=`: one might take it all the same. */
+/** Throws Error for an option of `TAKEN_BY` on another instruction or without `=`: a builder could be less strict than most. */
 function refuseMisplaced({ keyword, flags, first }: Instruction): void {
   for (const flag of flags) {
     const [, written = '', equals] = /^--([a-z]+)\b(=?)/i.exec(flag) ?? [];

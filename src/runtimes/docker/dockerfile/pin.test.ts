@@ -6,6 +6,9 @@ import { scanDockerfile, triggerOf, type Instruction } from '#kernel/parsing/doc
 
 const VICTIM = 'quarterdeck/0b7f9dd4-0000-4000-8000-000000000000:key';
 
+/** Characters of an image's name: the platform asks no registry for others. */
+const NAME = /^[\w.:@/-]+$/;
+
 /** Pins a Dockerfile. The registry has every image except those of the engine; ONBUILD of `triggering` is as given. */
 async function pin(lines: string | string[], changes: Partial<PinOptions> = {}, onBuild: string[] = []) {
   const log: string[] = [];
@@ -25,6 +28,7 @@ async function pin(lines: string | string[], changes: Partial<PinOptions> = {}, 
       log: (line) => void log.push(line),
       resolveImage: async (name, platform) => {
         asked.push(`${name} ${platform}`);
+        if (!NAME.test(name)) throw new Error('must be the name of an image in a registry.');
         if (name.startsWith('quarterdeck/')) throw new Error('the registry docker.io does not have it.');
         return {
           reference: `${name.split(/[:@]/)[0]}@sha256:pinned`,
@@ -150,6 +154,7 @@ describe('an image that lies on the engine alone is refused', () => {
     [['FROM node', `ONBUILD --mount=from=${VICTIM} RUN true`]],
     [['FROM node', `ONBUILD ONBUILD COPY --from=${VICTIM} / /`]],
     [['FROM node', `COPY --from ${VICTIM} / /`]],
+    [['FROM node', `copy --FROM=from=${VICTIM}`]],
     [['ARG BASE=node', 'FROM ${BASE}', `ARG X=${VICTIM}`, 'COPY --from=$X / /']],
     [['FROM node AS one', `FROM \${UNDECLARED:-${VICTIM}}`]],
     [['FROM node AS one', `FROM \${UNDECLARED:+${VICTIM}}`]],
