@@ -8,7 +8,7 @@ import { maintainEventPartitions } from '#platform/events/partitions.ts';
 import { removeOldRecords } from '#platform/http/idempotency.ts';
 import type { RecurringTask } from '#platform/work/schedule.ts';
 import { removeOldStreamEvents } from '#delivery/stream/index.ts';
-import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/index.ts';
+import { WEBHOOK_TASKS } from '#delivery/webhooks/index.ts';
 import { rewrapOlder } from '#platform/vault/rotation.ts';
 import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/service/custom-domains/tasks.ts';
@@ -24,14 +24,6 @@ const DAY = 24 * HOUR;
 /** Recurring tasks on the database. Watchers of runtimes are started in `src/app/background.ts`. */
 export const TASKS: RecurringTask[] = [
   { name: 'audit-event-partitions', everySeconds: DAY, run: maintainEventPartitions },
-  {
-    name: 'webhook-deliveries',
-    everySeconds: HOUR,
-    run: async (platform) => {
-      await expireDeliveries(platform);
-      await removeOldDeliveries(platform);
-    },
-  },
   {
     name: 'superseded-secrets',
     everySeconds: HOUR,
@@ -64,6 +56,7 @@ export const TASKS: RecurringTask[] = [
     everySeconds: HOUR,
     run: async ({ db, vault }, signal) => void (await rewrapOlder(db, vault, signal)),
   },
+  ...WEBHOOK_TASKS,
   ...CUSTOM_DOMAIN_TASKS,
   ...DATABASE_TASKS,
   ...AGENTIC_TASKS,
