@@ -4,7 +4,7 @@ import { connectionVersion, openConnection } from '#resources/cluster/index.ts';
 import { RuntimeError, type ClusterRef, type Runtime } from '#runtimes/runtime.ts';
 
 /** Address of a cluster and credentials for it, in the clear: never for a log. */
-export type ClusterConnection = NonNullable<Awaited<ReturnType<typeof openConnection>>>;
+type ClusterConnection = NonNullable<Awaited<ReturnType<typeof openConnection>>>;
 
 /** Runtime of one cluster, reached over a connection. */
 export interface ConnectedRuntime extends Runtime {
