@@ -1,6 +1,7 @@
 import { inspectWork } from '#app/work-reports.ts';
 import { inspectClusters } from '#clusters/overview.ts';
 import { print } from '#cli/print.ts';
+import { printTable } from '#cli/table.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 const HEADS = ['WORK', 'WAITING', 'RUNNING', 'RETRIED', 'OLDEST WAITING', 'LAST FAILURE'];
@@ -38,18 +39,6 @@ export async function inspectClustersCommand(settings: Settings): Promise<void> 
   for (const { name, capabilities } of clusters)
     for (const [feature, remedy] of Object.entries(capabilities?.missing ?? {}))
       print(`${name}: no ${feature}: ${remedy}`);
-}
-
-/** Prints rows of cells in columns as wide as their longest cell. */
-function printTable(rows: string[][]): void {
-  const widths = rows[0]!.map((_, at) => Math.max(...rows.map((row) => row[at]!.length)));
-  for (const row of rows)
-    print(
-      row
-        .map((cell, at) => cell.padEnd(widths[at]!))
-        .join('  ')
-        .trimEnd(),
-    );
 }
 
 const firstLineOf = (text: string | null): string => (text ?? '').split('\n')[0]!.slice(0, 200);

@@ -1,5 +1,5 @@
 import type { Database } from '#platform/database/index.ts';
-import { askDatabase } from '#platform/database/inspect.ts';
+import { readDatabase } from '#platform/database/inspect.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import type { Capabilities } from '#runtimes/runtime.ts';
 
@@ -17,11 +17,7 @@ export interface ClusterOverview {
 }
 
 /** Lists the clusters of all organizations, beside the running service. Throws if the database cannot be read. */
-export async function inspectClusters(settings: Settings): Promise<ClusterOverview[]> {
-  const found = await askDatabase(settings, listClusters);
-  if (typeof found === 'string') throw new Error(`The database cannot be read: ${found}.`);
-  return found;
-}
+export const inspectClusters = (settings: Settings): Promise<ClusterOverview[]> => readDatabase(settings, listClusters);
 
 async function listClusters(db: Database): Promise<ClusterOverview[]> {
   const rows = await db

@@ -8,6 +8,15 @@ import { sql, type Database } from '#platform/database/index.ts';
 /** Hours after which a machine that was not seen is taken for gone. */
 const SEEN_HOURS = 1;
 
+/** Seconds without a sign of life after which a machine is lost: several beats of its heart, and the time of a restart. */
+const LOST_SECONDS = 120;
+
+/** Expression for the last sign of life of node `n`, of its worker or its API. */
+export const lastSeen = sql<Date>`greatest(n.seen_at, n.api_seen_at)`;
+
+/** Condition: node `n` is lost. */
+export const isLost = sql<boolean>`(${lastSeen} < now() - make_interval(secs => ${sql.lit(LOST_SECONDS)}))`;
+
 /** Returns the id of this machine, kept in the data directory: clusters that live on it carry it. */
 export async function ensureNode({ db, settings }: Pick<Platform, 'db' | 'settings'>): Promise<string> {
   const file = path.join(settings.dataDir, 'node-id');
