@@ -1,5 +1,6 @@
 import { applyDeploymentRules } from '#resources/deployment-rule/index.ts';
 import { requestAutomatically } from '#services/capabilities/service/actions/request.ts';
+import { noticeNodes } from '#clusters/node-loss.ts';
 import { RETENTION_TASKS } from '#housekeeping/index.ts';
 import { watchQueue } from '#deployments/queue/watchdog.ts';
 import { removeOldWindows } from '#platform/access/rate-limit.ts';
@@ -42,6 +43,7 @@ export const TASKS: RecurringTask[] = [
     everySeconds: 10 * MINUTE,
     run: async (platform, signal) => void (await removeOldStreamEvents(platform, signal)),
   },
+  { name: 'lost-nodes', everySeconds: 15, run: (platform) => noticeNodes(platform) },
   { name: 'queue-watchdog', everySeconds: 15, run: (platform) => watchQueue(platform) },
   { name: 'environment-expiry', everySeconds: MINUTE, run: deleteExpiredEnvironments },
   {

@@ -1,5 +1,5 @@
 import { inspectWork } from '#app/work-reports.ts';
-import { inspectClusters } from '#clusters/overview.ts';
+import { inspectClusters, type ClusterOverview } from '#clusters/overview.ts';
 import { print } from '#cli/print.ts';
 import { printTable } from '#cli/table.ts';
 import type { Settings } from '#platform/settings/index.ts';
@@ -31,7 +31,7 @@ export async function inspectClustersCommand(settings: Settings): Promise<void> 
       cluster.name,
       cluster.organization,
       cluster.runtime,
-      cluster.machine ?? '-',
+      machineOf(cluster),
       cluster.reachedAt?.toISOString() ?? '-',
       cluster.capabilities?.description ?? '-',
     ]),
@@ -39,6 +39,11 @@ export async function inspectClustersCommand(settings: Settings): Promise<void> 
   for (const { name, capabilities } of clusters)
     for (const [feature, remedy] of Object.entries(capabilities?.missing ?? {}))
       print(`${name}: no ${feature}: ${remedy}`);
+}
+
+function machineOf({ machine, isMachineLost, isMachineDrained }: ClusterOverview): string {
+  const states = [...(isMachineLost ? ['lost'] : []), ...(isMachineDrained ? ['drained'] : [])];
+  return [machine ?? '-', ...(states.length > 0 ? [`(${states.join(', ')})`] : [])].join(' ');
 }
 
 const firstLineOf = (text: string | null): string => (text ?? '').split('\n')[0]!.slice(0, 200);

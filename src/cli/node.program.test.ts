@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest';
-import { runProgram, startService, useInstallation } from '#cli/testing.ts';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { expect, test } from 'vitest';
+import { runProgram, startService, useInstallation } from '#cli/testing.ts';
 
 const { settings, home } = useInstallation('node');
 
@@ -38,19 +38,19 @@ test(
     const ask = async (method: string, route: string, body?: object) => {
       const headers = { authorization: `Token ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) };
       const answer = await fetch(url + route, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+      expect(answer.ok, `${method} ${route}: ${await answer.clone().text()}`).toBe(true);
       return (await answer.json()) as any;
     };
     const organization = await ask('GET', '/organization');
     const project = await ask('POST', `/organization/${organization.id}/project`, { name: 'p' });
     const environment = await ask('POST', `/project/${project.id}/environment`, { name: 'e' });
-    const container = await ask('POST', `/environment/${environment.id}/container`, {
-      name: 'c',
-      image_name: 'library/nginx',
-      tag: '1.27',
-      registry_id: (await ask('GET', `/organization/${organization.id}/containerRegistry`)).results[0]?.id,
+    const application = await ask('POST', `/environment/${environment.id}/application`, {
+      name: 'a',
+      git_repository: { url: 'https://git.example/a.git', branch: 'HEAD' },
+      dockerfile_path: 'Dockerfile',
     });
-    expect(await ask('POST', `/container/${container.id}/deploy`)).toMatchObject({ state: 'DEPLOYMENT_QUEUED' });
-    const status = () => ask('GET', `/container/${container.id}/status`);
+    expect(await ask('POST', `/application/${application.id}/deploy`)).toMatchObject({ state: 'DEPLOYMENT_QUEUED' });
+    const status = () => ask('GET', `/application/${application.id}/status`);
     expect(await status()).toMatchObject({ state: 'DEPLOYMENT_QUEUED', warnings: [{ code: 'NODE_DRAINED' }] });
     expect(JSON.parse(await run('list', '--json'))).toMatchObject([{ running: 0, waiting: 1 }]);
 

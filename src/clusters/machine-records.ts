@@ -1,6 +1,5 @@
 import type { MachineRecords } from '#deployments/index.ts';
-import { noteSeen } from '#platform/installation/nodes.ts';
 import { listClustersOfNode, noteReached } from '#resources/cluster/index.ts';
 
-/** Records of this machine and of its clusters, for the watcher of what should run. */
-export const MACHINE_RECORDS: MachineRecords = { noteSeen, listClusters: listClustersOfNode, noteReached };
+/** Records of the clusters of this machine, for the watcher of what should run. */
+export const MACHINE_RECORDS: MachineRecords = { listClusters: listClustersOfNode, noteReached };

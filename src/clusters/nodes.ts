@@ -1,6 +1,6 @@
 import { sql, type Database } from '#platform/database/index.ts';
 import { LIVE_WORKER_SLOTS } from '#platform/database/locks.ts';
-import { isLost, lastSeen } from '#platform/installation/nodes.ts';
+import { isLost } from '#platform/installation/nodes.ts';
 
 /** Node as an operator sees it. */
 export interface NodeOverview {
@@ -40,7 +40,7 @@ export async function listNodes(db: Database): Promise<NodeOverview[]> {
       select node, count(*) filter (where not is_waiting)::int as running, count(*) filter (where is_waiting)::int as waiting
       from item group by node
     )
-    select n.id, n.name, n.drained_at as "drainedAt", ${lastSeen} as "seenAt", ${isLost} as "isLost",
+    select n.id, n.name, n.drained_at as "drainedAt", n.seen_at as "seenAt", ${isLost} as "isLost",
       (select count(*)::int from cluster c where c.node_id = n.id) as clusters,
       coalesce(f.running, 0) as running, coalesce(f.waiting, 0) as waiting
     from node n left join figures f on f.node = n.id::text

@@ -1,4 +1,5 @@
-import type { Database } from '#platform/database/index.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+import { isLost } from '#platform/installation/nodes.ts';
 import { readDatabase } from '#platform/database/inspect.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import type { Capabilities } from '#runtimes/runtime.ts';
@@ -11,6 +12,8 @@ export interface ClusterOverview {
   runtime: string;
   /** Name of its machine; null if it belongs to none. */
   machine: string | null;
+  isMachineLost: boolean;
+  isMachineDrained: boolean;
   reachedAt: Date | null;
   /** Null until its runtime has answered for the first time. */
   capabilities: Capabilities | null;
@@ -23,9 +26,11 @@ async function listClusters(db: Database): Promise<ClusterOverview[]> {
   const rows = await db
     .selectFrom('cluster')
     .innerJoin('organization', 'organization.id', 'cluster.organization_id')
-    .leftJoin('node', 'node.id', 'cluster.node_id')
+    .leftJoin('node as n', 'n.id', 'cluster.node_id')
     .select(['cluster.id', 'cluster.name', 'cluster.runtime', 'cluster.reached_at as reachedAt'])
-    .select(['cluster.capabilities', 'organization.name as organization', 'node.name as machine'])
+    .select(['cluster.capabilities', 'organization.name as organization', 'n.name as machine'])
+    .select(sql<boolean>`coalesce(${isLost}, false)`.as('isMachineLost'))
+    .select(sql<boolean>`n.drained_at is not null`.as('isMachineDrained'))
     .orderBy('organization.name')
     .orderBy('cluster.name')
     .execute();

@@ -1,5 +1,5 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
-import { isLost, lastSeen } from '#platform/installation/nodes.ts';
+import { isLost } from '#platform/installation/nodes.ts';
 import type { Observed } from '#deployments/model/observed.ts';
 
 /** Filter for the services whose statuses are listed. */
@@ -21,7 +21,7 @@ interface MachineToCome {
 
 /** Expression for the `MachineToCome` of cluster `c` on node `n`. Any machine serves a cluster without a node: it is drained if all present ones are. */
 const machineOfCluster = sql`case when c.node_id is not null
-  then json_build_object('drainedAt', n.drained_at, 'lostSince', case when ${isLost} then ${lastSeen} end)
+  then json_build_object('drainedAt', n.drained_at, 'lostSince', case when ${isLost} then n.seen_at end)
   else (select json_build_object('drainedAt', max(n.drained_at), 'lostSince', null) from node n
     where not ${isLost} having bool_and(n.drained_at is not null)) end`;
 

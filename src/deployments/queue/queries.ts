@@ -1,5 +1,6 @@
 import { sql, type Database } from '#platform/database/index.ts';
 import { LIVE_WORKER_SLOTS } from '#platform/database/locks.ts';
+import { isLost } from '#platform/installation/nodes.ts';
 import { TAKE_DOWN } from '#deployments/model/states.ts';
 import type { QueueItem } from '#deployments/queue/stuck.ts';
 
@@ -23,7 +24,7 @@ export async function listQueueItems(
       select organization_id, count(*) as n from deployment where status in ('RUNNING', 'RECAP') group by organization_id
     )
     select d.id, 'deployment ' || d.number || ' of environment ' || e.name as label, c.id as "clusterId", c.name as "clusterName",
-      case when c.node_id is not null and n.seen_at < now() - interval '2 minutes' then coalesce(n.name, c.node_id::text) end as "absentNode",
+      case when c.node_id is not null and ${isLost} then coalesce(n.name, c.node_id::text) end as "absentNode",
       case when d.status <> 'WAITING' then d.lease_until is null or d.lease_until > clock_timestamp() - make_interval(secs => ${LAPSED_SECONDS})
       else c.locked_at is not null
         or (n.drained_at is not null and d.action <> all(${TAKE_DOWN}::text[]))
@@ -45,7 +46,7 @@ export async function listQueueItems(
     where d.status <> 'ENDED'
     union all
     select w.id, w.action || ' of the cluster', c.id, c.name,
-      case when c.node_id is not null and n.seen_at < now() - interval '2 minutes' then coalesce(n.name, c.node_id::text) end,
+      case when c.node_id is not null and ${isLost} then coalesce(n.name, c.node_id::text) end,
       case when w.status = 'RUNNING' then w.lease_until > clock_timestamp() - make_interval(secs => ${LAPSED_SECONDS})
       else c.locked_at is not null
         or (w.action <> 'STOP' and (n.drained_at is not null

@@ -35,9 +35,8 @@ export interface StartAgain {
   rollBack(context: Context, place: DeploymentPlace, serviceIds: string[]): Promise<void>;
 }
 
-/** Records of this machine and of its clusters. */
+/** Records of the clusters of this machine. */
 export interface MachineRecords {
-  noteSeen(db: Database, nodeId: string): Promise<unknown>;
   listClusters(db: Database, nodeId: string): Promise<{ id: string; runtime: string }[]>;
   /** Records that the runtime of clusters has answered, and what it can do now. */
   noteReached(db: Database, clusterIds: string[], found: Capabilities): Promise<unknown>;
@@ -104,7 +103,6 @@ export class RunningWatcher {
 
   async #lookOnce(): Promise<void> {
     const { db } = this.#platform;
-    await this.#machine.noteSeen(db, this.#nodeId);
     await this.#noteReached();
     const wanted = await listWanted(db, this.#nodeId);
     const missing = await this.#findMissing(wanted.filter((service) => !service.resting));
