@@ -76,8 +76,10 @@ export async function start(
     const operations = createOperationsServer(base.database.db, metrics.registry);
     await listening('operationsPort', settings, () => listen(operations, settings));
     onStop('operations server', () => new Promise((resolve) => operations.close(resolve)));
-    if (settings.role !== 'api')
+    if (settings.role !== 'api') {
       settings.proxyPort = (await listening('proxyPort', settings, () => runtimes.router())).port;
+      onStop('watch of the proxy', runtimes.keepProxy());
+    }
     let url: string | null = null;
     if (settings.role !== 'worker') {
       const streams = createEventStreams({
