@@ -54,6 +54,7 @@ export function createRuntimes(
       log: line,
     });
   const nodeRouter = () => (routing ??= startRouter());
+  let endWatch: (() => Promise<void>) | undefined;
   const router = ownRouter ?? nodeRouter;
   const socket = () => findDockerSocket({ DOCKER_HOST: settings.dockerHost || undefined });
 
@@ -134,15 +135,20 @@ export function createRuntimes(
         () => undefined,
       );
     },
-    keepProxy: () =>
-      keepRunning(
+    keepProxy: () => {
+      endWatch = keepRunning(
         {
           name: 'the reverse proxy',
           isRunning: async () => isProxyRunning(proxyFolder, settings.proxyHost, (await router()).port),
           startAgain: async () => (await startRouter()).close(),
         },
         log,
-      ),
-    endProxy: () => stopProxy(proxyFolder),
+      );
+      return endWatch;
+    },
+    endProxy: async () => {
+      await endWatch?.();
+      await stopProxy(proxyFolder);
+    },
   };
 }

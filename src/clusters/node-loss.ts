@@ -2,7 +2,7 @@ import type { Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import { isLost } from '#platform/installation/nodes.ts';
 
-/** Hours after which a lost node that the installation needs nothing of is forgotten, such as that of a replaced container. */
+/** Hours after which a lost node that owns nothing is forgotten, such as that of a replaced container. */
 const FORGOTTEN_HOURS = 24;
 
 interface NoticedNode {

@@ -32,7 +32,7 @@ export class Heartbeat {
 }
 
 /** Records that a machine is there, also if it was forgotten meanwhile. */
-export async function noteSeen(db: Database, nodeId: string): Promise<void> {
+async function noteSeen(db: Database, nodeId: string): Promise<void> {
   await db
     .insertInto('node')
     .values({ id: nodeId, name: hostname() })
