@@ -13,7 +13,6 @@ import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { createListener } from '#platform/database/notify.ts';
 import { AuditSealer, Witness } from '#platform/events/chain/index.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
-import { NODES } from '#platform/installation/drain.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { listenForWork } from '#platform/work/index.ts';
 import { Schedule } from '#platform/work/schedule.ts';
@@ -69,12 +68,8 @@ export async function startBackground(
     nodeId: base.nodeId,
     runtimes,
   });
-  // Work that a drain kept waiting begins at its end.
-  const undrained = [deployments, executions, clusters, backups].map((loop) => ({
-    channel: NODES,
-    nudge: () => loop.nudge(),
-  }));
-  const messages = listenForWork(base.directConfig, [clusters, argoCd, ...undrained], platform);
+  const loops = [deployments, executions, clusters, backups, argoCd];
+  const messages = listenForWork(base.directConfig, loops, platform);
   const schedule = new Schedule(platform, TASKS);
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
   const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics);

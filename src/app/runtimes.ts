@@ -1,13 +1,11 @@
 import path from 'node:path';
 import type { Logger } from 'pino';
-import { keepRunning } from '#kernel/keep-running.ts';
 import { embeddedBinaries } from '#platform/database/embedded.ts';
 import { publishedRange } from '#platform/settings/port-range.ts';
 import { hiddenFrom } from '#platform/settings/hidden-files.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { findDockerSocket } from '#runtimes/docker/socket.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
-import { isProxyRunning } from '#runtimes/proxy/running.ts';
 import type { Router } from '#runtimes/router.ts';
 import { diskLimits } from '#runtimes/tools/disk-limits.ts';
 import { RuntimeError, type ClusterRuntimes, type MachineRuntimes, type Runtime } from '#runtimes/runtime.ts';
@@ -21,8 +19,6 @@ export interface Runtimes extends ClusterRuntimes, MachineRuntimes {
   choose(): Promise<'docker' | 'host' | 'fake'>;
   /** Releases all resources of the runtimes; workloads go on. */
   close(): Promise<void>;
-  /** Starts the reverse proxy again whenever it ends with its shim, until the returned function is called. */
-  keepProxy(): () => Promise<void>;
   /** Ends the reverse proxy, for when nothing is deployed any more. */
   endProxy(): Promise<void>;
 }
@@ -37,10 +33,9 @@ export function createRuntimes(
   const line = (text: string) => log.info(text);
   const made = new Map<Name, Promise<Runtime>>();
   let routing: Promise<Router & { close(): Promise<void> }> | undefined;
-  const proxyFolder = path.join(settings.dataDir, 'proxy');
-  const startRouter = () =>
-    createRouter({
-      directory: proxyFolder,
+  const nodeRouter = () =>
+    (routing ??= createRouter({
+      directory: path.join(settings.dataDir, 'proxy'),
       host: settings.proxyHost,
       port: settings.proxyPort,
       program: settings.proxy,
@@ -52,9 +47,8 @@ export function createRuntimes(
       },
       trustedProxies: settings.trustedProxies,
       log: line,
-    });
-  const nodeRouter = () => (routing ??= startRouter());
-  let endWatch: (() => Promise<void>) | undefined;
+      watchLog: log,
+    }));
   const router = ownRouter ?? nodeRouter;
   const socket = () => findDockerSocket({ DOCKER_HOST: settings.dockerHost || undefined });
 
@@ -135,20 +129,10 @@ export function createRuntimes(
         () => undefined,
       );
     },
-    keepProxy: () => {
-      endWatch = keepRunning(
-        {
-          name: 'the reverse proxy',
-          isRunning: async () => isProxyRunning(proxyFolder, settings.proxyHost, (await router()).port),
-          startAgain: async () => (await startRouter()).close(),
-        },
-        log,
-      );
-      return endWatch;
-    },
     endProxy: async () => {
-      await endWatch?.();
-      await stopProxy(proxyFolder);
+      // It would be started again.
+      await (await routing)?.close();
+      await stopProxy(path.join(settings.dataDir, 'proxy'));
     },
   };
 }

@@ -7,7 +7,7 @@ import { firstSteps, openBase, type Base, type FirstSteps } from '#app/install.t
 import { createMetrics } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { BackgroundSwitch } from '#platform/installation/background-switch.ts';
-import { Heartbeat } from '#platform/installation/heartbeat.ts';
+import { startHeartbeat } from '#platform/installation/heartbeat.ts';
 import { createImages } from '#services/images/registry-images.ts';
 import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { allRoutes } from '#app/routes.ts';
@@ -63,9 +63,7 @@ export async function start(
     const base = await openBase(settings, log, progress);
     onStop('database', () => base.close(), DATABASE_STOP_MS);
     if (base.embedded) onStop('watch of PostgreSQL', keepEmbeddedPostgres(base.embedded, log));
-    const heartbeat = new Heartbeat(base.platform, base.nodeId);
-    onStop('heartbeat', () => heartbeat.stop());
-    await heartbeat.start();
+    onStop('heartbeat', await startHeartbeat(base.platform, base.nodeId));
     const tracer = await createTracer(settings.otlpEndpoint, base.nodeId, log);
     onStop('traces', () => tracer.close());
     const runtimes = createRuntimes(settings, base.installation.id, log);
@@ -76,10 +74,8 @@ export async function start(
     const operations = createOperationsServer(base.database.db, metrics.registry);
     await listening('operationsPort', settings, () => listen(operations, settings));
     onStop('operations server', () => new Promise((resolve) => operations.close(resolve)));
-    if (settings.role !== 'api') {
+    if (settings.role !== 'api')
       settings.proxyPort = (await listening('proxyPort', settings, () => runtimes.router())).port;
-      onStop('watch of the proxy', runtimes.keepProxy());
-    }
     let url: string | null = null;
     if (settings.role !== 'worker') {
       const streams = createEventStreams({

@@ -1,6 +1,6 @@
 import { applyDeploymentRules } from '#resources/deployment-rule/index.ts';
 import { requestAutomatically } from '#services/capabilities/service/actions/request.ts';
-import { noticeNodes } from '#clusters/node-loss.ts';
+import { noticeNodes } from '#platform/installation/loss.ts';
 import { RETENTION_TASKS } from '#housekeeping/index.ts';
 import { watchQueue } from '#deployments/queue/watchdog.ts';
 import { removeOldWindows } from '#platform/access/rate-limit.ts';

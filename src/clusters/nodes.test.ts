@@ -3,12 +3,12 @@ import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
 import { MACHINE_RECORDS } from '#clusters/machine-records.ts';
 import { registerNodeGauges } from '#clusters/node-gauges.ts';
-import { noticeNodes } from '#clusters/node-loss.ts';
 import { listNodes } from '#clusters/nodes.ts';
 import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
 import { newId } from '#kernel/ids.ts';
 import { drainNode } from '#platform/installation/drain.ts';
-import { Heartbeat } from '#platform/installation/heartbeat.ts';
+import { startHeartbeat } from '#platform/installation/heartbeat.ts';
+import { noticeNodes } from '#platform/installation/loss.ts';
 import { sql } from '#platform/database/index.ts';
 import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
 import { ok, useApp } from '#test/harness/app.ts';
@@ -49,30 +49,17 @@ test('a node without signs of life for two minutes is lost, which is logged once
   expect([await notice(id), (await found(id))?.isLost]).toEqual([[], false]);
 });
 
-test('a node that is lost for a day is forgotten, unless it is drained or has clusters, backups or remains', async () => {
-  const admin = await app.organization();
-  const { environment } = await makeExample(admin);
-  const owner = await makeNode('1 year');
-  await app.db.updateTable('cluster').set({ node_id: owner.id }).where('id', '=', environment.cluster_id).execute();
-  const drained = await makeNode('1 year');
-  await drainNode(app.db, drained.id);
-  const unneeded = await makeNode('1 year');
-  const all = [owner, drained, unneeded].map(({ id }) => id);
-  for (const id of all) await notice(id);
-  await sql`update node set lost_at = now() - interval '25 hours' where id = any(${all}::uuid[])`.execute(app.db);
-  expect(await notice(unneeded.id)).toEqual([expect.stringContaining('forgotten')]);
-  expect(await Promise.all(all.map(async (id) => (await found(id)) !== undefined))).toEqual([true, true, false]);
-});
-
 test('a process shows that its node is there when it starts, also if the node was forgotten', async () => {
   const { id } = await makeNode('1 hour');
-  for (const prepare of [async () => undefined, () => app.db.deleteFrom('node').where('id', '=', id).execute()]) {
-    await prepare();
-    const heartbeat = new Heartbeat(app.platform, id);
-    await heartbeat.start();
-    await heartbeat.stop();
-    expect(await found(id)).toMatchObject({ isLost: false });
-  }
+  await (
+    await startHeartbeat(app.platform, id)
+  )();
+  expect(await found(id)).toMatchObject({ isLost: false });
+  await app.db.deleteFrom('node').where('id', '=', id).execute();
+  await (
+    await startHeartbeat(app.platform, id)
+  )();
+  expect(await found(id)).toMatchObject({ isLost: false });
 });
 
 test('the metrics show each node with whether it is there and whether it is drained', async () => {

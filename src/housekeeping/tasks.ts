@@ -1,4 +1,5 @@
 import {
+  forgetNodes,
   thinSnapshots,
   trimClusterWork,
   trimDeployments,
@@ -46,6 +47,13 @@ export const RETENTION_TASKS: RecurringTask[] = [
     everySeconds: HOUR,
     run: ({ db, settings }, signal) =>
       trimLogs(db, { days: settings.logRetentionDays, megabytes: settings.logLimitMb }, signal),
+  },
+  {
+    name: 'forgotten-nodes',
+    everySeconds: HOUR,
+    run: async ({ db, log }) => {
+      for (const nodeId of await forgetNodes(db)) log.info({ nodeId }, 'a lost node without clusters is forgotten');
+    },
   },
   {
     name: 'old-tombstones',

@@ -13,7 +13,7 @@ export interface Kept {
   startAgain(): Promise<unknown>;
 }
 
-interface KeptLog {
+export interface KeptLog {
   warn(text: string): void;
   error(text: string): void;
   error(fields: object, text: string): void;

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { drainNode, isDrained, NODES, undrainNode } from '#platform/installation/drain.ts';
+import { drainNode, isDrained, undrainNode } from '#platform/installation/drain.ts';
 import { listenForWork } from '#platform/work/index.ts';
 import { useApp } from '#test/harness/app.ts';
 
@@ -49,13 +49,9 @@ test('an undrain wakes the workers of every process', async () => {
   await drainNode(app.db, 'sleeper');
   const woken = Promise.withResolvers<void>();
   let nudges = 0;
-  const listener = listenForWork(
-    app.databaseConfig,
-    [{ channel: NODES, nudge: () => nudges++ > 0 && woken.resolve() }],
-    {
-      log: app.platform.log,
-    },
-  );
+  const listener = listenForWork(app.databaseConfig, [{ nudge: () => ++nudges > 1 && woken.resolve() }], {
+    log: app.platform.log,
+  });
   onTestFinished(() => listener.close());
   // The first nudge is that of the connection itself.
   await expect.poll(() => nudges).toBe(1);
