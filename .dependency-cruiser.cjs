@@ -88,6 +88,18 @@ module.exports = {
       { path: '^src/services/kinds/' },
     ),
     never(
+      'capabilities-of-services',
+      'What a service can do is complete without its environment, whose capabilities act on services.',
+      { path: '^src/services/capabilities/(service|variables)/' },
+      { path: '^src/services/capabilities/environment/' },
+    ),
+    never(
+      'variables',
+      'Projects, environments and services have variables: they know no other capability.',
+      { path: '^src/services/capabilities/variables/', pathNot: TEST_ONLY },
+      { path: '^src/services/capabilities/', pathNot: '^src/services/capabilities/variables/' },
+    ),
+    never(
       'one-runtime',
       'A runtime is chosen by app/; everybody else knows runtimes/runtime.ts and runtimes/router.ts.',
       { path: OURS, pathNot: `^src/(app|runtimes)/|${TEST_ONLY}` },

@@ -69,9 +69,10 @@ const EXHAUSTIVE = [
   'src/platform/database/connections.test.ts',
   'src/platform/database/kept-embedded.test.ts',
   'src/housekeeping/disk-executions.test.ts',
-  'src/services/capabilities/service/rollback/rollback.test.ts',
-  // Adds a kind before anything is loaded: takes modules of its own.
+  'src/services/capabilities/*/rollback/rollback.test.ts',
+  // Add a kind, or the place of each route, before anything is loaded: take modules of their own.
   'test/suites/structure/ninth-kind.test.ts',
+  'test/suites/structure/capability-routes.test.ts',
 ];
 
 /** `fast` is what `npm test` runs; the other projects take longer or need more, and have commands of their own (scripts/task.mjs). */

@@ -14,7 +14,7 @@ import { refuseCluster } from '#resources/cluster/index.ts';
 import { endProcessesIn } from '#runtimes/tools/left-behind.ts';
 import { maskOf } from '#kernel/secrets-mask.ts';
 import { deleteOtherRoutedDomains, routeDomains } from '#services/capabilities/service/custom-domains/index.ts';
-import { createExpand } from '#services/capabilities/service/variables/index.ts';
+import { createExpand } from '#services/capabilities/variables/index.ts';
 import { createResolver } from '#platform/dns/resolver.ts';
 import type { StateServer } from '#services/terraform-state/index.ts';
 import { checkPublished } from '#services/ports/published-ports.ts';

@@ -4,6 +4,7 @@ import type { Socket } from '#platform/sockets/index.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { clusterSockets, type ClusterSocketNeeds } from '#resources/cluster/index.ts';
 import { KINDS } from '#services/mount.ts';
+import { environmentSockets } from '#services/capabilities/environment/sockets/index.ts';
 import {
   measureCluster,
   serviceSockets,
@@ -20,5 +21,5 @@ export function allSockets(needs: Partial<ServiceSocketNeeds & ClusterSocketNeed
     measureCluster: (context, cluster) => measureCluster(context, all, cluster),
     ...needs,
   };
-  return [...serviceSockets(all), ...clusterSockets(clusters)];
+  return [...environmentSockets(all), ...serviceSockets(all), ...clusterSockets(clusters)];
 }

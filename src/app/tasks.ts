@@ -11,12 +11,12 @@ import type { RecurringTask } from '#platform/work/schedule.ts';
 import { removeOldStreamEvents } from '#delivery/stream/index.ts';
 import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/index.ts';
 import { rewrapOlder } from '#platform/vault/rotation.ts';
-import { removeUnusedSecretVersions } from '#services/capabilities/service/variables/index.ts';
+import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/service/custom-domains/tasks.ts';
 import { DATABASE_TASKS } from '#services/kinds/database/backups/tasks.ts';
 import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
 import { deleteExpiredEnvironments } from '#services/capabilities/environment/actions/expiry.ts';
-import { removeExpiredReports } from '#services/capabilities/service/history/build-report.ts';
+import { removeExpiredReports } from '#services/capabilities/environment/history/build-report.ts';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;

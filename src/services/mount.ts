@@ -2,26 +2,32 @@ import { hasFact } from '#kernel/kinds.ts';
 import type { Route } from '#platform/http/route.ts';
 import { environmentActionRoutes } from '#services/capabilities/environment/actions/routes.ts';
 import { queueRoutes } from '#services/capabilities/environment/actions/queue-routes.ts';
+import { checkRoutes } from '#services/capabilities/environment/checks/index.ts';
+import { environmentCloneRoutes } from '#services/capabilities/environment/clone/index.ts';
+import { environmentPlanRoutes } from '#services/capabilities/environment/deployment-plan/index.ts';
+import { terraformExportRoutes } from '#services/capabilities/environment/export/index.ts';
+import { buildReportRoutes } from '#services/capabilities/environment/history/build-report.ts';
+import { environmentHistoryRoutes } from '#services/capabilities/environment/history/routes.ts';
+import { imageDeployRoutes } from '#services/capabilities/environment/image-deploy/index.ts';
+import { environmentLinkRoutes } from '#services/capabilities/environment/links/index.ts';
+import { environmentLogRoutes } from '#services/capabilities/environment/logs/routes.ts';
+import { environmentRollbackRoutes } from '#services/capabilities/environment/rollback/index.ts';
+import { kindStatusRoutes, statusRoutes } from '#services/capabilities/environment/status/routes.ts';
 import { actionRoutes } from '#services/capabilities/service/actions/routes.ts';
 import { advancedSettingsRoutes, networkRoutes } from '#services/capabilities/service/advanced-settings/index.ts';
-import { checkRoutes } from '#services/capabilities/environment/checks/index.ts';
-import { cloneRoutes, environmentCloneRoutes } from '#services/capabilities/service/clone/index.ts';
+import { cloneRoutes } from '#services/capabilities/service/clone/index.ts';
 import { commitRoutes } from '#services/capabilities/service/commits/index.ts';
 import { customDomainRoutes } from '#services/capabilities/service/custom-domains/index.ts';
-import { environmentPlanRoutes, planRoutes } from '#services/capabilities/service/deployment-plan/index.ts';
+import { planRoutes } from '#services/capabilities/service/deployment-plan/index.ts';
 import { deploymentRestrictionRoutes } from '#services/capabilities/service/deployment-restrictions/index.ts';
 import { executionRoutes } from '#services/capabilities/service/executions/index.ts';
 import { gitWebhookRoutes } from '#services/capabilities/service/git-webhook/index.ts';
-import { buildReportRoutes } from '#services/capabilities/service/history/build-report.ts';
-import { historyRoutes, kindHistoryRoutes } from '#services/capabilities/service/history/routes.ts';
-import { imageDeployRoutes } from '#services/capabilities/service/image-deploy/index.ts';
-import { environmentLinkRoutes, ingressRoutes, linkRoutes } from '#services/capabilities/service/links/index.ts';
-import { environmentLogRoutes, serviceLogRoutes } from '#services/capabilities/service/logs/routes.ts';
-import { kindStatusRoutes, statusRoutes } from '#services/capabilities/service/status/routes.ts';
-import { environmentRollbackRoutes, rollbackRoutes } from '#services/capabilities/service/rollback/index.ts';
+import { kindHistoryRoutes, serviceQueueRoutes } from '#services/capabilities/service/history/routes.ts';
+import { ingressRoutes, linkRoutes } from '#services/capabilities/service/links/index.ts';
+import { serviceLogRoutes } from '#services/capabilities/service/logs/routes.ts';
+import { rollbackRoutes } from '#services/capabilities/service/rollback/index.ts';
 import { serviceStageRoutes } from '#services/capabilities/service/status/stage-route.ts';
-import { terraformExportRoutes } from '#services/capabilities/environment/export/index.ts';
-import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/service/variables/index.ts';
+import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capabilities/variables/index.ts';
 import { environmentHolder, projectHolder, type Holder } from '#services/service/holder.ts';
 import { holderOf, type Kind } from '#services/kind.ts';
 import { KINDS, READ_KINDS } from '#services/kinds/index.ts';
@@ -78,7 +84,8 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...mainVariableRoutes,
     ...statusRoutes,
     ...serviceStageRoutes,
-    ...historyRoutes,
+    ...environmentHistoryRoutes,
+    ...serviceQueueRoutes,
     ...buildReportRoutes,
     ...environmentLogRoutes,
     ...environmentActionRoutes(KINDS),

@@ -8,7 +8,7 @@ import { tokenFile } from '#app/install.ts';
 import { start, type Running } from '#app/start.ts';
 import { sql } from '#platform/database/index.ts';
 import { readSettings } from '#platform/settings/index.ts';
-import { removeUnusedSecretVersions } from '#services/capabilities/service/variables/index.ts';
+import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { systemContext } from '#platform/context.ts';
 import { removeEverything } from '#test/harness/remove-everything.ts';
 import { makeRepositoryRoot, type TestRepository } from '#test/harness/repository.ts';

@@ -1,7 +1,7 @@
 import type { FrozenVariable } from '#deployments/model/variables.ts';
 import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
-import { freezeVariables } from '#services/capabilities/service/variables/index.ts';
+import { freezeVariables } from '#services/capabilities/variables/index.ts';
 
 /** Returns all variables that a service sees, as a snapshot keeps them: written as JSON and read again. */
 export async function freezeSeen(context: Context, scope: Scope, environmentId: string, serviceId: string) {

@@ -3,7 +3,7 @@ import { newId } from '#kernel/ids.ts';
 import { applyDeploymentRules } from '#resources/deployment-rule/index.ts';
 import { requestAutomatically } from '#services/capabilities/service/actions/request.ts';
 import { readExternalSecrets } from '#resources/secret-manager-access/index.ts';
-import { freezeVariables, recordOutputs, thawVariables } from '#services/capabilities/service/variables/index.ts';
+import { freezeVariables, recordOutputs, thawVariables } from '#services/capabilities/variables/index.ts';
 import { ok, useApp, type Actor, type Caller } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { startIssuer } from '#test/harness/issuer.ts';

@@ -11,7 +11,7 @@ import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { newIdentity } from '#runtimes/contract/fixture.ts';
 import { createFakeRuntime } from '#runtimes/fake/index.ts';
-import { removeUnusedSecretVersions } from '#services/capabilities/service/variables/index.ts';
+import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 

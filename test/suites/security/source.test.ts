@@ -34,7 +34,7 @@ test('what is compared with a secret is compared in constant time: hashes are in
   expect(places(new RegExp(`where\\([^)]*${hashes.source}`))).toEqual([]);
   const compared = new Set(places(/timingSafeEqual\(/).map((place) => place.split(':')[0]));
   for (const file of ['access/tokens.ts', 'http/idempotency.ts']) expect(compared).toContain(`src/platform/${file}`);
-  expect(compared).toContain('src/services/capabilities/service/history/build-report.ts');
+  expect(compared).toContain('src/services/capabilities/environment/history/build-report.ts');
 });
 
 test('whatever a command prints goes through the one function that makes it harmless', () => {

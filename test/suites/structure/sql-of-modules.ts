@@ -10,7 +10,7 @@ export interface TableUse {
 
 /** Folders whose folders are modules of their own. */
 const DIVIDED =
-  /^(?:services\/capabilities\/(?:service|environment)|services\/kinds|services|resources|platform|delivery)(?=\/[^/]+\/)/;
+  /^(?:services\/capabilities(?:\/(?:service|environment))?|services\/kinds|services|resources|platform|delivery)(?=\/[^/]+\/)/;
 
 /** Returns the module of a file below src: a folder of a resource, a kind, a capability or a part of the platform, else the layer. */
 function moduleOf(file: string): string {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Context } from '#platform/context.ts';
-import { databasePasswordPlace, type StoredDatabaseAccess } from '#services/capabilities/service/variables/index.ts';
+import { databasePasswordPlace, type StoredDatabaseAccess } from '#services/capabilities/variables/index.ts';
 import { ENGINES, type Credentials, type DatabaseType } from '#services/kinds/database/engines/index.ts';
 import { hostnameOf } from '#services/ports/ports.ts';
 import { claimFree } from '#services/ports/published-ports.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { newId, shortId } from '#kernel/ids.ts';
-import { thawVariables } from '#services/capabilities/service/variables/index.ts';
+import { thawVariables } from '#services/capabilities/variables/index.ts';
 import { resolveVariables } from '#deployments/model/variables.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { freezeSeen } from '#test/harness/variables.ts';

@@ -1,7 +1,7 @@
 import { internal, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
-import type { StoredDatabaseAccess } from '#services/capabilities/service/variables/index.ts';
+import type { StoredDatabaseAccess } from '#services/capabilities/variables/index.ts';
 import type { SpecPlace } from '#services/kind.ts';
 import { accessOf, addressOf, newAccess } from '#services/kinds/database/access.ts';
 import { checkUpgrade, checkVersion, imageOf, type DatabaseType } from '#services/kinds/database/engines/index.ts';

@@ -1,7 +1,7 @@
 import { AppError } from '#kernel/errors.ts';
 import { readFileOf } from '#kernel/parsing/index.ts';
 import { outputPathOf, type KindHooks } from '#deployments/index.ts';
-import { recordOutputs } from '#services/capabilities/service/variables/index.ts';
+import { recordOutputs } from '#services/capabilities/variables/index.ts';
 
 /** Stores the outputs of a job's event as variables of its environment (docs/contributing/engine.md, *Snapshot, resolution, plan*). */
 export const jobHooks: KindHooks = {

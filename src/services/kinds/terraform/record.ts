@@ -3,7 +3,7 @@ import type { JobOutput, StateReading, TerraformAnswer } from '#kernel/parsing/f
 import { readFileOf } from '#kernel/parsing/index.ts';
 import { readParts } from '#kernel/parsing/parts.ts';
 import type { Context } from '#platform/context.ts';
-import { recordOutputs } from '#services/capabilities/service/variables/index.ts';
+import { recordOutputs } from '#services/capabilities/variables/index.ts';
 import { isOwnUnlock } from '#services/kinds/terraform/deploy.ts';
 import { keepsState } from '#services/kinds/terraform/run-files.ts';
 import * as queries from '#services/kinds/terraform/queries.ts';

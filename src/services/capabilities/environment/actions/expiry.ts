@@ -1,6 +1,6 @@
 import { inTransaction, systemContext, type Platform } from '#platform/context.ts';
 import { environmentTarget, listExpired } from '#resources/environment/index.ts';
-import { deleteEnvironment } from '#services/capabilities/service/actions/delete.ts';
+import { deleteEnvironment } from '#services/capabilities/environment/actions/delete.ts';
 
 /** Deletes environments whose time is over (docs/contributing/rules.md, *Environment*, `expires_at`). */
 export async function deleteExpiredEnvironments(platform: Platform, signal: AbortSignal): Promise<void> {

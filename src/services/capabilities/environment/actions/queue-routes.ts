@@ -4,7 +4,8 @@ import { notFound } from '#kernel/errors.ts';
 import { named, Type, Uuid } from '#platform/http/schema.ts';
 import { cancelDeployment, deploymentState, environmentStatuses, type DeploymentRow } from '#deployments/index.ts';
 import { audit } from '#platform/events/audit.ts';
-import { EnvironmentStatus, StateEnum } from '#services/capabilities/service/status/schema.ts';
+import { EnvironmentStatus } from '#services/capabilities/environment/status/schema.ts';
+import { StateEnum } from '#services/capabilities/service/status/schema.ts';
 
 type RequestTarget = DeploymentRow & {
   organizationId: string;

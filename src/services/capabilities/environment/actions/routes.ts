@@ -4,19 +4,18 @@ import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { named, Type, Uuid } from '#platform/http/schema.ts';
 import { cancelEnvironment } from '#deployments/index.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
-import { chooseForEnvironment, type ChosenService } from '#services/capabilities/service/actions/choices.ts';
-import { deleteEnvironment, requireRemoval } from '#services/capabilities/service/actions/delete.ts';
+import { chooseForEnvironment, type ChosenService } from '#services/capabilities/environment/actions/choices.ts';
+import { deleteEnvironment, requireRemoval } from '#services/capabilities/environment/actions/delete.ts';
+import { actOnEnvironment, statusOfEnvironment } from '#services/capabilities/environment/actions/request.ts';
+import { settleEnvironment } from '#services/capabilities/environment/actions/settle.ts';
 import * as queries from '#services/capabilities/service/actions/queries.ts';
 import {
-  actOnEnvironment,
-  refuseObserved,
-  statusOfEnvironment,
-  submit,
   placeOfEnvironment,
+  refuseObserved,
+  submit,
   type Trigger,
 } from '#services/capabilities/service/actions/request.ts';
-import { settleEnvironment } from '#services/capabilities/service/actions/settle.ts';
-import { EnvironmentStatus } from '#services/capabilities/service/status/schema.ts';
+import { EnvironmentStatus } from '#services/capabilities/environment/status/schema.ts';
 import { cleanFailed } from '#services/capabilities/service/executions/index.ts';
 import type { Kind } from '#services/kind.ts';
 

@@ -1,8 +1,8 @@
 import type { Context } from '#platform/context.ts';
 import type { ClusterTarget } from '#resources/cluster/index.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
-import { listRunningOn } from '#services/capabilities/service/actions/queries.ts';
-import { actOnEnvironment } from '#services/capabilities/service/actions/request.ts';
+import { listRunningOn } from '#services/capabilities/environment/actions/queries.ts';
+import { actOnEnvironment } from '#services/capabilities/environment/actions/request.ts';
 
 /** Requests that every environment on the cluster stops that has something running. */
 export async function stopEnvironments(context: Context, cluster: ClusterTarget): Promise<void> {

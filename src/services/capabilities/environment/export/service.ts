@@ -8,7 +8,7 @@ import { zip, type ArchiveFile } from '#services/capabilities/environment/export
 import { listDomainsByServices } from '#services/capabilities/service/custom-domains/index.ts';
 import { listRestrictionsByServices } from '#services/capabilities/service/deployment-restrictions/index.ts';
 import { secretBlocks, variableAttributes } from '#services/capabilities/environment/export/variables.ts';
-import { listWrittenVariables, type WrittenVariable } from '#services/capabilities/service/variables/index.ts';
+import { listWrittenVariables, type WrittenVariable } from '#services/capabilities/variables/index.ts';
 import type { Kind } from '#services/kind.ts';
 import { comment, Expression, jsonencode, writeHcl, type HclBlock, type HclValue } from '#services/hcl/hcl.ts';
 import { listOf } from '#services/hcl/long-running.ts';

@@ -1,6 +1,6 @@
 import { Expression, type HclBlock, type HclValue } from '#services/hcl/hcl.ts';
 import { listOf } from '#services/hcl/long-running.ts';
-import type { WrittenVariable } from '#services/capabilities/service/variables/index.ts';
+import type { WrittenVariable } from '#services/capabilities/variables/index.ts';
 
 /** The attributes of the provider's resources that hold variables and secrets, as far as there are any. */
 export function variableAttributes(

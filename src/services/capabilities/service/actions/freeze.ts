@@ -2,7 +2,7 @@ import type { Context } from '#platform/context.ts';
 import type { FrozenServices } from '#deployments/index.ts';
 import { advancedSettingsOf } from '#services/capabilities/service/advanced-settings/index.ts';
 import { listDomainsByServices } from '#services/capabilities/service/custom-domains/index.ts';
-import { freezeVariables } from '#services/capabilities/service/variables/index.ts';
+import { freezeVariables } from '#services/capabilities/variables/index.ts';
 import type { DeployChoice } from '#services/kind.ts';
 import { freezeGroups } from '#services/workload/groups.ts';
 import { hostnameOf } from '#services/ports/ports.ts';

@@ -1,5 +1,4 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
-import { findServiceById, lockService, type ServiceRow } from '#services/service/queries.ts';
 import { SERVICE_METADATA } from '#resources/metadata-group/index.ts';
 
 /** Lists the rows that a deployment's snapshot is made from: configuration, stage and versions of each service. */
@@ -44,19 +43,6 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
     .orderBy('service.created_at')
     .orderBy('service.id');
   return (serviceIds === null ? query : query.where('service.id', '=', sql<string>`any(${serviceIds})`)).execute();
-};
-
-/** Finds and locks a service of a kind in an environment. */
-export const findOfEnvironment = async (
-  db: Database,
-  scope: Scope,
-  environmentId: string,
-  kind: string,
-  id: string,
-): Promise<ServiceRow | undefined> => {
-  await lockService(db, [scope.organizationId], id);
-  const row = await findServiceById(db, [scope.organizationId], id);
-  return row?.environment_id === environmentId && row.kind === kind ? row : undefined;
 };
 
 export type SnapshotRow = Awaited<ReturnType<typeof listForSnapshot>>[number];
@@ -113,51 +99,4 @@ export const lockEnvironmentRow = (db: Database, scope: Scope, id: string) =>
     .where('organization_id', '=', scope.organizationId)
     .where('id', '=', id)
     .forUpdate()
-    .execute();
-
-export const markEnvironmentDeleting = (db: Database, scope: Scope, id: string) =>
-  db
-    .updateTable('environment')
-    .set({ deleting: true })
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', '=', id)
-    .execute();
-
-export const deleteEnvironmentRow = (db: Database, scope: Scope, id: string) =>
-  db.deleteFrom('environment').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();
-
-/**
- * Lists and locks the environments of a project, ordered by cluster: requests on several clusters take the numbers of their queues in one
- * order.
- */
-export const listEnvironmentsOfProject = (db: Database, scope: Scope, projectId: string) =>
-  db
-    .selectFrom('environment')
-    .select(['id', 'mode'])
-    .where('organization_id', '=', scope.organizationId)
-    .where('project_id', '=', projectId)
-    .orderBy('cluster_id')
-    .orderBy('id')
-    .forUpdate()
-    .execute();
-
-/** Lists the environments on a cluster with a running service. */
-export const listRunningOn = (db: Database, { organizationId }: Scope, clusterId: string) =>
-  db
-    .selectFrom('environment')
-    .select('id')
-    .where('organization_id', '=', organizationId)
-    .where('cluster_id', '=', clusterId)
-    .where('deleting', '=', false)
-    .where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom('service')
-          .select('service.id')
-          .whereRef('service.environment_id', '=', 'environment.id')
-          .where('service.organization_id', '=', organizationId)
-          .where('service.wanted', '=', 'running'),
-      ),
-    )
-    .orderBy('id')
     .execute();

@@ -1,7 +1,6 @@
 import { badRequest, conflict, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import {
-  environmentStatuses,
   requestDeployment,
   serviceStatuses,
   type DeploymentAction,
@@ -80,23 +79,6 @@ export async function actOnService(
 
 export async function statusOfService(context: Context, service: Pick<ServiceTarget, 'id' | 'organizationId'>) {
   return (await serviceStatuses(context.db, service, { serviceIds: [service.id] }))[0];
-}
-
-/** Requests an action on the named services of an environment, or on all. Skipped services stay out of a deployment of all. */
-export async function actOnEnvironment(
-  context: Context,
-  environment: EnvironmentTarget,
-  trigger: Trigger,
-  serviceIds: string[] | null,
-  options: ActionOptions = {},
-) {
-  refuseDeleting(environment);
-  const requested = await submit(context, placeOfEnvironment(environment), trigger, serviceIds, options);
-  return { ...(await statusOfEnvironment(context, environment)), requested };
-}
-
-export async function statusOfEnvironment(context: Context, environment: EnvironmentTarget) {
-  return (await environmentStatuses(context.db, environment, [environment.id]))[0];
 }
 
 /**

@@ -1,27 +1,15 @@
 import { inSnapshot, type Context } from '#platform/context.ts';
 import { waitForEnd } from '#deployments/index.ts';
-import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import { statusOfEnvironment, statusOfService } from '#services/capabilities/service/actions/request.ts';
+import { statusOfService } from '#services/capabilities/service/actions/request.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
 /** The request that was made, else the one that the status is of. */
-function requestOf(answer: unknown): string | null {
+export function requestOf(answer: unknown): string | null {
   const { requested, deployment_request_id } = answer as { requested?: string; deployment_request_id: string | null };
   return requested ?? deployment_request_id;
 }
 
-/** Waits for the request that an action on an environment made, and answers its status then (`?wait=`). */
-export async function settleEnvironment(
-  call: Context & { target: EnvironmentTarget; signal: AbortSignal },
-  answer: unknown,
-  seconds: number,
-) {
-  const id = requestOf(answer);
-  if (id) await waitForEnd(call.db, call.target, id, seconds, call.signal);
-  return (await inSnapshot(call, (inside) => statusOfEnvironment(inside, call.target))) ?? answer;
-}
-
-/** The same for a service. */
+/** Waits for the request that an action on a service made, and answers its status then (`?wait=`). */
 export async function settleService(
   context: Context,
   service: ServiceTarget,

@@ -4,6 +4,7 @@ import { newId } from '#kernel/ids.ts';
 import type { Action } from '#platform/access/actions.ts';
 import type { Location } from '#platform/access/principal.ts';
 import type { Context } from '#platform/context.ts';
+import type { EnvironmentRow } from '#resources/environment/index.ts';
 import {
   insertRestrictions,
   listRestrictionsByServices,
@@ -14,7 +15,7 @@ import {
   findEnvironmentSurroundings,
   listCopiedSecrets,
   type VariableCopy,
-} from '#services/capabilities/service/variables/index.ts';
+} from '#services/capabilities/variables/index.ts';
 import type { Kind } from '#services/kind.ts';
 import { copyAutoscaling, type AutoscalingSpec } from '#services/workload/autoscaling.ts';
 import type { PortSpec } from '#services/ports/ports.ts';
@@ -45,6 +46,16 @@ export interface ServiceCopies {
   /** True if the variables of the environment itself are copied, too. */
   whole: boolean;
 }
+
+/** Returns a new environment as the target of a copy. */
+export const placeIn = (environment: EnvironmentRow) => ({
+  organizationId: environment.organization_id,
+  projectId: environment.project_id,
+  environmentId: environment.id,
+  mode: environment.mode,
+  clusterId: environment.cluster_id,
+  runtime: environment.runtime,
+});
 
 /** Check that throws 403 unless the caller may do the action at the location. */
 export type CopyRight = (action: Action, at: Location) => void;

@@ -1,3 +1,2 @@
-export { cloneRoutes, environmentCloneRoutes } from '#services/capabilities/service/clone/routes.ts';
-export { copyServices, type CopyRight } from '#services/capabilities/service/clone/copy.ts';
-export { checkModeChange, cloneEnvironment, placeIn } from '#services/capabilities/service/clone/service.ts';
+export { copyServices, keepModeOfSecrets, placeIn, type CopyRight } from '#services/capabilities/service/clone/copy.ts';
+export { cloneRoutes } from '#services/capabilities/service/clone/routes.ts';

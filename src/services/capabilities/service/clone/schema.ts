@@ -1,17 +1,4 @@
 import { Name, named, Type, Uuid, type Static } from '#platform/http/schema.ts';
-import { EnvironmentMode } from '#resources/environment/index.ts';
 
 export const CloneServiceRequest = named('CloneServiceRequest', Type.Object({ name: Name, environment_id: Uuid }));
 export type CloneServiceInput = Static<typeof CloneServiceRequest>;
-
-export const CloneEnvironmentRequest = named(
-  'CloneEnvironmentRequest',
-  Type.Object({
-    name: Name,
-    cluster_id: Type.Optional(Uuid),
-    mode: Type.Optional(EnvironmentMode),
-    apply_deployment_rule: Type.Optional(Type.Boolean({ default: false })),
-    project_id: Type.Optional(Uuid),
-  }),
-);
-export type CloneEnvironmentInput = Static<typeof CloneEnvironmentRequest>;

@@ -1,12 +1,8 @@
 import { defineRoute, type Route } from '#platform/http/route.ts';
-import { environmentTarget } from '#resources/environment/index.ts';
-import { placeOfEnvironment, placeOfTarget } from '#services/capabilities/service/actions/request.ts';
-import { DeploymentPlan, PlanQuery } from '#services/capabilities/service/deployment-plan/schema.ts';
+import { placeOfTarget } from '#services/capabilities/service/actions/request.ts';
+import { DeploymentPlan, PLAN_DESCRIPTION, PlanQuery } from '#services/capabilities/service/deployment-plan/schema.ts';
 import { planRequest, type PlanNeeds } from '#services/capabilities/service/deployment-plan/service.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
-
-const DESCRIPTION =
-  'Stages, services and steps, what would change in each since its last release, and why it would be built, replaced or left alone. Nothing is requested. Sources are asked for their newest commits.';
 
 /** Makes the routes that return the plan of an action on a service without requesting the action. */
 export function planRoutes(kind: Kind, needs: PlanNeeds): Route[] {
@@ -17,7 +13,7 @@ export function planRoutes(kind: Kind, needs: PlanNeeds): Route[] {
       path: `/${kind.path}/{${paramOf(kind)}}/deploymentPlan`,
       tag: `${kind.tag} Actions`,
       summary: `See what an action on a service of kind ${kind.path} would do`,
-      description: DESCRIPTION,
+      description: PLAN_DESCRIPTION,
       target: holderOf(kind).target,
       action: 'service.read',
       query: PlanQuery,
@@ -32,26 +28,3 @@ export function planRoutes(kind: Kind, needs: PlanNeeds): Route[] {
     }),
   ];
 }
-
-/** Makes the route that returns the plan of an action on an environment. */
-export const environmentPlanRoutes = (needs: PlanNeeds): Route[] => [
-  defineRoute({
-    id: 'planEnvironmentDeployment',
-    method: 'GET',
-    path: '/environment/{environmentId}/deploymentPlan',
-    tag: 'Environment Actions',
-    summary: 'See what an action on an environment would do',
-    description: DESCRIPTION,
-    target: environmentTarget,
-    action: 'environment.read',
-    query: PlanQuery,
-    answer: { status: 200, body: DeploymentPlan },
-    errors: [409, 502],
-    transaction: false,
-    handler: (call) => {
-      const { action = 'DEPLOY', executionId } = call.query;
-      const request = { action, executionId, serviceIds: null, signal: call.signal };
-      return planRequest(call, placeOfEnvironment(call.target), needs, request);
-    },
-  }),
-];

@@ -5,6 +5,10 @@ import { RECORD_SCOPES, VARIABLE_TYPES } from '#deployments/model/variables.ts';
 /** Calls whose effect can be asked for. */
 const PLANNED = ['DEPLOY', 'REDEPLOY', 'ROLLBACK', 'STOP', 'RESTART', 'UNINSTALL', 'DELETE'] as const;
 
+/** Description that every route for plans has. */
+export const PLAN_DESCRIPTION =
+  'Stages, services and steps, what would change in each since its last release, and why it would be built, replaced or left alone. Nothing is requested. Sources are asked for their newest commits.';
+
 export const PlanQuery = Type.Object({
   action: Type.Optional(OneOf(PLANNED, { default: 'DEPLOY', description: 'What would be requested.' })),
   executionId: Type.Optional(

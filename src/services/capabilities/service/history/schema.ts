@@ -1,23 +1,9 @@
-import { factsOf, kindsWith } from '#kernel/kinds.ts';
 import { DateTime, ListOf, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 import { OriginEnum, ServiceFailure, StateEnum, StatusDetails } from '#services/capabilities/service/status/schema.ts';
 import { SERVICE_KINDS } from '#services/service/holder.ts';
 
-const Duration = Type.String({ format: 'duration', description: 'ISO 8601 duration.' });
+export const Duration = Type.String({ format: 'duration', description: 'ISO 8601 duration.' });
 const ServiceType = OneOf(SERVICE_KINDS);
-const StageState = OneOf(['QUEUED', 'ONGOING', 'DONE', 'ERROR', 'SKIPPED', 'CANCELED']);
-const TriggerAction = OneOf([
-  'DEPLOY',
-  'DELETE',
-  'RESTART',
-  'STOP',
-  'DEPLOY_DRY_RUN',
-  'TERRAFORM_FORCE_UNLOCK',
-  'TERRAFORM_MIGRATE_STATE',
-  'DELETE_RESOURCES_ONLY',
-  'UNKNOWN',
-  'UNINSTALL',
-]);
 
 const HistoryCommit = named(
   'HistoryCommit',
@@ -32,7 +18,7 @@ const HistoryCommit = named(
   }),
 );
 
-const Auditing = named(
+export const Auditing = named(
   'Auditing',
   Type.Object({
     created_at: DateTime,
@@ -95,88 +81,38 @@ export const ServiceExecution = named(
   }),
 );
 
-export const EnvironmentExecution = named(
-  'EnvironmentExecution',
-  Type.Object({
-    identifier: Type.Object({ execution_id: Type.String(), environment_id: Uuid }),
-    auditing_data: Auditing,
-    status: StateEnum,
-    trigger_action: TriggerAction,
-    total_duration: Duration,
-    stages: Type.Array(
-      Type.Object({
-        name: Type.String(),
-        status: StageState,
-        duration: Duration,
-        services: Type.Array(ServiceExecution),
-      }),
-    ),
-    action_status: OneOf(['QUEUED', 'ONGOING', 'SUCCESS', 'ERROR', 'EXECUTING', 'CANCELED', 'CANCELING', 'NEVER']),
-  }),
-);
-
-const stamped = { id: Uuid, created_at: DateTime, updated_at: DateTime };
-const entry = (more = {}) =>
-  Type.Array(
-    Type.Object({
-      ...stamped,
-      name: Type.Optional(Type.String()),
-      status: Type.Optional(StateEnum),
-      error: Type.Optional(ServiceFailure),
-      ...more,
-    }),
-  );
-const commit = { commit: Type.Optional(Nullable(HistoryCommit)) };
-const image = {
-  image_name: Type.Optional(Type.String()),
-  tag: Type.Optional(Type.String()),
-  arguments: Type.Optional(Type.Array(Type.String())),
-  entrypoint: Type.Optional(Type.String()),
-};
-
 const Schedule = Type.Object({
   event: Type.Optional(OneOf(['ON_START', 'ON_STOP', 'ON_DELETE', 'CRON'])),
   schedule_at: Type.Optional(Nullable(Type.String())),
 });
 const Chart = Type.Object({ chart_name: Type.Optional(Type.String()), chart_version: Type.Optional(Type.String()) });
 
-const FIELDS = {
-  commit,
-  image,
+/** Fields that everything in the first version has. */
+export const V1_COMMON = { id: Uuid, created_at: DateTime, updated_at: DateTime };
+
+/** Groups of fields of the first version. The facts of a kind name those that the kind has. */
+export const V1_FIELDS = {
+  commit: { commit: Type.Optional(Nullable(HistoryCommit)) },
+  image: {
+    image_name: Type.Optional(Type.String()),
+    tag: Type.Optional(Type.String()),
+    arguments: Type.Optional(Type.Array(Type.String())),
+    entrypoint: Type.Optional(Type.String()),
+  },
   schedule: { schedule: Type.Optional(Schedule) },
   repository: { repository: Type.Optional(Nullable(Chart)) },
 };
-
-/** A list for each kind that the first version has. */
-const lists = Object.fromEntries(
-  kindsWith('historyV1').map((kind) => {
-    const { group, historyV1: fields } = factsOf(kind);
-    return [group!, entry(Object.assign({}, ...fields!.map((field) => FIELDS[field])))];
-  }),
-);
-
-/** First version of an environment's history. */
-export const EnvironmentDeployment = named(
-  'EnvironmentDeployment',
-  Type.Object({
-    ...stamped,
-    status: StateEnum,
-    origin: OriginEnum,
-    triggered_by: Type.String(),
-    ...lists,
-  }),
-);
 
 /** First version of a service's history; which fields are there follows from the kind. */
 export const ServiceDeployment = named(
   'ServiceDeployment',
   Type.Object({
-    ...stamped,
+    ...V1_COMMON,
     name: Type.Optional(Type.String()),
-    ...commit,
-    ...image,
-    schedule: Type.Optional(Schedule),
-    repository: Type.Optional(Nullable(Chart)),
+    ...V1_FIELDS.commit,
+    ...V1_FIELDS.image,
+    ...V1_FIELDS.schedule,
+    ...V1_FIELDS.repository,
     status: Type.Optional(StateEnum),
     error: Type.Optional(ServiceFailure),
   }),
@@ -186,9 +122,9 @@ export const ServiceDeployment = named(
 export const ServiceOutcome = named(
   'ServiceOutcome',
   Type.Object({
-    ...stamped,
+    ...V1_COMMON,
     name: Type.Optional(Type.String()),
-    ...commit,
+    ...V1_FIELDS.commit,
     status: Type.Optional(OneOf(['FAILED', 'SUCCESS'])),
     error: Type.Optional(ServiceFailure),
   }),
@@ -208,32 +144,8 @@ export const HistoryOf = <T extends import('typebox').TSchema>(item: T) =>
     }),
   });
 
-const QueueAuditing = Type.Object({ triggered_by: Type.String(), origin: Type.Optional(OriginEnum) });
-
-export const EnvironmentQueue = ListOf(
-  named(
-    'QueuedDeployment',
-    Type.Object({
-      identifier: Type.Object({ deployment_request_id: Uuid, environment_id: Uuid }),
-      auditing_data: QueueAuditing,
-      trigger_action: TriggerAction,
-      stages: Type.Array(
-        Type.Object({
-          name: Type.String(),
-          status: StageState,
-          services: Type.Array(
-            Type.Object({
-              identifier: Type.Object({ service_id: Uuid, service_type: ServiceType, name: Type.String() }),
-              status: StageState,
-              icon_uri: Type.String(),
-              details: Type.Optional(Type.Object({ job_type: OneOf(['CRON', 'LIFECYCLE']) })),
-            }),
-          ),
-        }),
-      ),
-    }),
-  ),
-);
+/** Person or automation that asked for a request in a queue. */
+export const QueueAuditing = Type.Object({ triggered_by: Type.String(), origin: Type.Optional(OriginEnum) });
 
 export const ServiceQueue = ListOf(
   named(

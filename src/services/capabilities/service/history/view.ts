@@ -1,32 +1,27 @@
-import { factsOf, kindsWith } from '#kernel/kinds.ts';
 import {
-  deploymentState,
   detailsOf,
   executionIdOf,
-  shownAction,
-  triggerActionOf,
+  toErrorView,
   type DeploymentAction,
   type HistoryDeployment,
   type HistoryService,
-  toErrorView,
   type State,
 } from '#deployments/index.ts';
-import { stageStatus } from '#services/capabilities/service/status/list.ts';
 
 /** ISO 8601 duration. */
-function durationOf(from: Date | null, to: Date | null): string {
+export function durationOf(from: Date | null, to: Date | null): string {
   const seconds = from && to ? Math.max(0, Math.round((to.getTime() - from.getTime()) / 1000)) : 0;
   return `PT${seconds}S`;
 }
 
-const auditingOf = (row: HistoryDeployment) => ({
+export const auditingOf = (row: HistoryDeployment) => ({
   created_at: row.created_at.toISOString(),
   updated_at: row.updated_at.toISOString(),
   triggered_by: row.requested_by_name,
   origin: row.origin,
 });
 
-const commitOf = (service: HistoryService) =>
+export const commitOf = (service: HistoryService) =>
   service.commit && {
     created_at: service.commit.date,
     git_commit_id: service.commit.id,
@@ -36,7 +31,7 @@ const commitOf = (service: HistoryService) =>
   };
 
 /** Returns the error that a service failed with in a deployment. */
-const errorOf = (row: HistoryDeployment, service: HistoryService) =>
+export const errorOf = (row: HistoryDeployment, service: HistoryService) =>
   toErrorView({ ...service, environment_id: row.environment_id, number: row.number });
 
 /** Returns a service's part of a deployment in the second version. */
@@ -63,73 +58,6 @@ export function serviceV2(row: HistoryDeployment, service: HistoryService) {
   };
 }
 
-/** Returns a deployment with its stages and services in the second version. */
-export function deploymentV2(row: HistoryDeployment, services: HistoryService[]) {
-  const state = deploymentState(row);
-  return {
-    identifier: { execution_id: executionIdOf(row.environment_id, row.number), environment_id: row.environment_id },
-    auditing_data: auditingOf(row),
-    status: state,
-    trigger_action: triggerActionOf(row.action, services[0]?.sub_action),
-    total_duration: durationOf(row.started_at, row.ended_at),
-    stages: stagesOf(services).map((stage) => ({
-      name: stage.name,
-      status: stageStatus(
-        stage.services.map(
-          (service) => detailsOf(service.action as DeploymentAction, service.state as State, 'NONE').status,
-        ),
-      ),
-      duration: durationOf(earliest(stage.services), latest(stage.services)),
-      services: stage.services.map((service) => serviceV2(row, service)),
-    })),
-    action_status: state === 'RECAP' ? 'ONGOING' : detailsOf(shownAction(row.action), state, 'NONE').status,
-  };
-}
-
-const earliest = (services: HistoryService[]) =>
-  services.reduce<Date | null>(
-    (at, { started_at }) => (started_at && (!at || started_at < at) ? started_at : at),
-    null,
-  );
-const latest = (services: HistoryService[]) =>
-  services.reduce<Date | null>((at, { ended_at }) => (ended_at && (!at || ended_at > at) ? ended_at : at), null);
-
-function stagesOf(services: HistoryService[]): { name: string; services: HistoryService[] }[] {
-  const stages = new Map<string, { name: string; services: HistoryService[] }>();
-  for (const service of services) {
-    const stage = stages.get(service.stage_id) ?? { name: service.stage_name, services: [] };
-    stages.set(service.stage_id, stage);
-    stage.services.push(service);
-  }
-  return [...stages.values()];
-}
-
-/** Returns a deployment as in the first version of the environment's history. */
-export function deploymentV1(row: HistoryDeployment, services: HistoryService[]) {
-  const of = (kind: string) =>
-    services
-      .filter((service) => service.kind === kind)
-      .map((service) => ({ ...serviceV1(service), commit: commitOf(service), error: errorOf(row, service) }));
-  return {
-    id: row.id,
-    created_at: row.created_at.toISOString(),
-    updated_at: row.updated_at.toISOString(),
-    status: deploymentState(row),
-    origin: row.origin,
-    triggered_by: row.requested_by_name,
-    ...Object.fromEntries(kindsWith('historyV1').map((kind) => [factsOf(kind).group!, of(kind)])),
-  };
-}
-
-const serviceV1 = (service: HistoryService) => ({
-  id: service.service_id,
-  created_at: service.created_at.toISOString(),
-  updated_at: service.updated_at.toISOString(),
-  name: service.name,
-  status: service.state,
-  ...service.details,
-});
-
 /** Returns an execution as in the first version of the service's history. */
 export const executionV1 = (row: HistoryDeployment, service: HistoryService, asOutcome: boolean) => ({
   ...service.details,
@@ -144,29 +72,6 @@ export const executionV1 = (row: HistoryDeployment, service: HistoryService, asO
 
 const outcomeOf = (service: HistoryService) =>
   service.ended_at ? { status: /ERROR|CANCELED/.test(service.state) ? 'FAILED' : 'SUCCESS' } : {};
-
-/** Returns a request in the queue of an environment. */
-export const queuedDeployment = (row: HistoryDeployment, services: HistoryService[]) => ({
-  identifier: { deployment_request_id: row.id, environment_id: row.environment_id },
-  auditing_data: { triggered_by: row.requested_by_name, origin: row.origin },
-  trigger_action: triggerActionOf(row.action, services[0]?.sub_action),
-  stages: stagesOf(services).map((stage) => ({
-    name: stage.name,
-    status:
-      row.status === 'WAITING'
-        ? 'QUEUED'
-        : stageStatus(
-            stage.services.map(
-              (service) => detailsOf(service.action as DeploymentAction, service.state as State, 'NONE').status,
-            ),
-          ),
-    services: stage.services.map((service) => ({
-      identifier: { service_id: service.service_id, service_type: service.kind, name: service.name },
-      status: stageStatus([detailsOf(service.action as DeploymentAction, service.state as State, 'NONE').status]),
-      icon_uri: service.icon_uri,
-    })),
-  })),
-});
 
 /** Returns a request in the queue of a service. */
 export const queuedService = (row: HistoryDeployment, service: HistoryService) => ({

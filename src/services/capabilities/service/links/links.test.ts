@@ -1,32 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { newId, shortId } from '#kernel/ids.ts';
+import { shortId } from '#kernel/ids.ts';
+import { makeApplication, makeEnvironment, PORTS } from '#services/capabilities/service/links/links.fixture.ts';
 import { linksOf } from '#services/capabilities/service/links/links.ts';
 import { toPorts } from '#services/ports/ports.ts';
-import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { ok, useApp } from '#test/harness/app.ts';
 
 const app = useApp({ QUARTERDECK_PROXY_DOMAIN: 'apps.example.net', QUARTERDECK_PROXY_PORT: '8123' });
-
-const PORTS = [
-  { internal_port: 3000, publicly_accessible: true, name: 'web', is_default: true },
-  { internal_port: 9000, publicly_accessible: true, name: 'admin' },
-  { internal_port: 9001, publicly_accessible: false, name: 'metrics' },
-  { internal_port: 5432, publicly_accessible: true, name: 'db', protocol: 'TCP' },
-];
-
-async function makeEnvironment(admin: Actor) {
-  const project = ok(await admin.post(`/organization/${admin.organizationId}/project`, { name: newId() }), 201);
-  return ok(await admin.post(`/project/${project.id}/environment`, { name: 'dev' }), 201).id as string;
-}
-
-const makeApplication = async (admin: Actor, environmentId: string, name: string, ports: object[]) =>
-  ok(
-    await admin.post(`/environment/${environmentId}/application`, {
-      name,
-      ports,
-      git_repository: { url: 'https://github.com/acme/shop.git' },
-    }),
-    201,
-  );
 
 describe('links', () => {
   test('of a service are its public web ports through the proxy and its proven custom domains', async () => {
@@ -47,25 +26,10 @@ describe('links', () => {
     expect(pagination.total_count).toBe(3);
   });
 
-  test('of an environment are those of all its services, and of no other', async () => {
-    const admin = await app.organization();
-    const [environmentId, other] = [await makeEnvironment(admin), await makeEnvironment(admin)];
-    const first = await makeApplication(admin, environmentId, 'a', PORTS.slice(0, 1));
-    const second = await makeApplication(admin, environmentId, 'b', PORTS.slice(1, 2));
-    await makeApplication(admin, environmentId, 'quiet', []);
-    await makeApplication(admin, other, 'c', PORTS);
-    const url = `/environment/${environmentId}/link`;
-    const all = ok(await admin.get(url), 200);
-    expect(all.results.map((link: { service_id: string }) => link.service_id)).toEqual([first.id, second.id]);
-    expect(ok(await admin.get(`${url}?page=2&page_size=1`), 200).results).toEqual([all.results[1]]);
-  });
-
   test('are not there for another organization', async () => {
     const [admin, stranger] = [await app.organization(), await app.organization()];
-    const environmentId = await makeEnvironment(admin);
-    const { id } = await makeApplication(admin, environmentId, 'web', PORTS);
+    const { id } = await makeApplication(admin, await makeEnvironment(admin), 'web', PORTS);
     expect((await stranger.get(`/application/${id}/link`)).status).toBe(404);
-    expect((await stranger.get(`/environment/${environmentId}/link`)).status).toBe(404);
     expect((await app.anonymous('GET', `/application/${id}/link`)).status).toBe(401);
   });
 

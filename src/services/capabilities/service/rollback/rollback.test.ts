@@ -92,27 +92,6 @@ describe('going back to an earlier execution', () => {
     expect(await shown()).toEqual(['UP_TO_DATE', 'UP_TO_DATE', older]);
   });
 
-  test('of the whole environment takes every service of it but those that were deleted since', async () => {
-    const admin = await app.organization();
-    const { application, environment, git_repository } = await make(admin);
-    const more = exampleBody({ git_repository, name: 'second' });
-    const second = ok(await admin.post(`/environment/${environment.id}/application`, more), 201);
-    const gone = ok(
-      await admin.post(`/environment/${environment.id}/application`, exampleBody({ git_repository, name: 'third' })),
-      201,
-    );
-    const first = await deploy(admin, `/environment/${environment.id}`);
-    ok(await admin.put(`/application/${second.id}`, { ...more, cpu: 900 }), 200);
-    await deploy(admin, `/environment/${environment.id}`);
-    ok(await admin.delete(`/application/${gone.id}`), 204);
-    await expect.poll(async () => (await admin.get(`/application/${gone.id}`)).status, { timeout: 10_000 }).toBe(404);
-    const url = `/environment/${environment.id}/rollback?wait=20`;
-    ok(await admin.post(url, { execution_id: first.last_deployment_id }), 200);
-    expect(applied(second.id).resources.cpuMilli).toBe(500);
-    for (const id of [application.id, second.id])
-      expect(ok(await admin.get(`/application/${id}/status`), 200)).toMatchObject({ state: 'DEPLOYED' });
-  });
-
   test('is built again of the same commit where the image is no longer kept', async () => {
     const admin = await app.organization();
     const { url, repository, application, first } = await make(admin);

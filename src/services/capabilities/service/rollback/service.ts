@@ -9,7 +9,7 @@ import {
   type EarlierExecution,
 } from '#deployments/index.ts';
 import { listDomainsByServices } from '#services/capabilities/service/custom-domains/index.ts';
-import { listLostSecrets } from '#services/capabilities/service/variables/index.ts';
+import { listLostSecrets } from '#services/capabilities/variables/index.ts';
 
 /**
  * Finds the services that a rollback to an execution would deploy. Image, configuration, variables and secret versions are those of that

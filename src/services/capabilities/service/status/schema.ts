@@ -9,7 +9,7 @@ import {
 } from '#deployments/index.ts';
 
 export const StateEnum = OneOf(STATES);
-const DeploymentStatus = OneOf(['NEVER_DEPLOYED', 'OUT_OF_DATE', 'UP_TO_DATE']);
+export const DeploymentStatus = OneOf(['NEVER_DEPLOYED', 'OUT_OF_DATE', 'UP_TO_DATE']);
 export const OriginEnum = OneOf(['API', 'CLI', 'CONSOLE', 'GIT', 'QOVERY_INTERNAL', 'SKILL', 'TERRAFORM_PROVIDER']);
 
 export const StatusDetails = named(
@@ -45,8 +45,8 @@ const Steps = named(
   }),
 );
 
-/** Reason of a failure, in statuses, histories, webhooks and events. */
-const failure = {
+/** Fields of the reason of a failure, in statuses, histories, webhooks and events. */
+export const FAILURE_FIELDS = {
   code: OneOf(Object.keys(ERROR_CODES) as ErrorCode[], {
     description: Object.entries(ERROR_CODES)
       .map(([code, meaning]) => `${code}: ${meaning}`)
@@ -56,7 +56,7 @@ const failure = {
   message: Type.String(),
   log_url: Type.String({ description: 'Path of the log of the execution, below the address of the API.' }),
 };
-export const ServiceFailure = named('ServiceFailure', Type.Object(failure));
+export const ServiceFailure = named('ServiceFailure', Type.Object(FAILURE_FIELDS));
 
 const ServiceWarning = named(
   'ServiceWarning',
@@ -71,15 +71,8 @@ const ServiceWarning = named(
   }),
 );
 
-const EnvironmentFailure = named(
-  'EnvironmentFailure',
-  Type.Object({
-    ...failure,
-    service: Type.Optional(Type.Object({ id: Uuid, name: Type.String() })),
-  }),
-);
-
-const common = {
+/** Fields that the status of a service and that of an environment have in common. */
+export const STATUS_FIELDS = {
   id: Uuid,
   state: StateEnum,
   status: Type.String({ description: 'RUNNING, STOPPED or ERROR when settled, else the status of `status_details`.' }),
@@ -95,43 +88,9 @@ const common = {
 export const Status = named(
   'Status',
   Type.Object({
-    ...common,
+    ...STATUS_FIELDS,
     last_deployment_date: Type.Optional(DateTime),
     error: Type.Optional(ServiceFailure),
     warnings: Type.Optional(Type.Array(ServiceWarning)),
-  }),
-);
-
-/** The union of Status and the reference's EnvironmentStatus (docs/contributing/rules.md 11). */
-export const EnvironmentStatus = named(
-  'EnvironmentStatus',
-  Type.Object({
-    ...common,
-    error: Type.Optional(EnvironmentFailure),
-    last_deployment_date: Nullable(DateTime),
-    last_deployment_state: StateEnum,
-    last_deployment_id: Nullable(Type.String()),
-    total_deployment_duration_in_seconds: Nullable(Type.Integer()),
-    origin: Nullable(OriginEnum),
-    triggered_by: Nullable(Type.String()),
-    deployment_status: DeploymentStatus,
-    metrics: Nullable(
-      Type.Array(
-        Type.Object({
-          stage_id: Type.Optional(Uuid),
-          total_duration_sec: Type.Optional(Nullable(Type.Integer())),
-          details: Type.Optional(
-            Type.Array(
-              Type.Object({
-                stage_id: Type.Optional(Uuid),
-                step_name: Type.Optional(OneOf(['TOTAL', 'QUEUEING', 'PROVISION_BUILDER'])),
-                status: Type.Optional(OneOf(['SUCCESS', 'ERROR', 'CANCEL', 'SKIP'])),
-                duration_sec: Type.Optional(Type.Integer()),
-              }),
-            ),
-          ),
-        }),
-      ),
-    ),
   }),
 );

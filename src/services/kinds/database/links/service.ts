@@ -3,7 +3,7 @@ import { builtInId } from '#deployments/model/built-in-variables.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
 import type { Call } from '#platform/http/route.ts';
-import { aliasVariable, placeOf, removeVariable } from '#services/capabilities/service/variables/index.ts';
+import { aliasVariable, placeOf, removeVariable } from '#services/capabilities/variables/index.ts';
 import { deleteLink, insertLink } from '#services/kinds/database/links/queries.ts';
 import { placeOfService, refuseDeleting } from '#services/service/service.ts';
 import { serviceTarget, type ServiceTarget } from '#services/service/target.ts';

@@ -1,0 +1,94 @@
+import { conflict, invalidField } from '#kernel/errors.ts';
+import { newId } from '#kernel/ids.ts';
+import type { Context } from '#platform/context.ts';
+import type { Call } from '#platform/http/route.ts';
+import { audit } from '#platform/events/audit.ts';
+import { environmentRule } from '#resources/deployment-rule/index.ts';
+import { listStages } from '#resources/deployment-stage/index.ts';
+import {
+  makeEnvironment,
+  placeOf,
+  toEnvironmentView,
+  withRule,
+  type EnvironmentTarget,
+} from '#resources/environment/index.ts';
+import { projectTarget, type ProjectTarget } from '#resources/project/index.ts';
+import type { CloneEnvironmentInput } from '#services/capabilities/environment/clone/schema.ts';
+import { copyServices, keepModeOfSecrets, placeIn } from '#services/capabilities/service/clone/index.ts';
+import type { Kind } from '#services/kind.ts';
+import { listAllServicesByEnvironment } from '#services/service/queries.ts';
+
+/**
+ * Clones an environment with its stages, variables and services into its project or another one of the organization. Services that are
+ * being deleted are left out, and so are Argo CD apps, which cannot be created through the API.
+ */
+export async function cloneEnvironment(call: Call<EnvironmentTarget>, kinds: Kind[], input: CloneEnvironmentInput) {
+  const source = call.target;
+  const { organizationId } = source;
+  if (source.deleting) throw conflict(`Environment ${source.name} is being deleted.`);
+  const project = await findProject(call, input.project_id ?? source.projectId);
+  const wanted = await cloneInput(call, project, input);
+  call.require('environment.create', { ...project, mode: wanted.mode });
+  const stages = await listStages(call.db, { organizationId }, source.id);
+  const stageIds = new Map(stages.map((stage) => [stage.id, newId()]));
+  const environment = await makeEnvironment(
+    call,
+    project,
+    wanted,
+    stages.map(({ id, name, description }) => ({ id: stageIds.get(id)!, name, description })),
+  );
+  call.require('cluster.use', { organizationId, clusterId: environment.cluster_id });
+  const byKind = new Map(kinds.filter((kind) => kind.capabilities?.clone).map((kind) => [kind.kind as string, kind]));
+  const rows = await listAllServicesByEnvironment(call.db, { organizationId }, source.id).execute();
+  const services = rows
+    .filter((row) => byKind.has(row.kind) && !row.deleting)
+    .map((row) => ({
+      row,
+      kind: byKind.get(row.kind)!,
+      id: newId(),
+      name: row.name,
+      stageId: stageIds.get(row.stage_id)!,
+    }));
+  await copyServices(call, call.require, { from: source, to: placeIn(environment), services, whole: true });
+  const view = toEnvironmentView(environment);
+  await audit(call, {
+    organizationId,
+    type: 'CLONE',
+    ...placeOf(environment),
+    after: {
+      ...view,
+      cloned_from: source.id,
+      services: services.map(({ id, name, row }) => ({ id, name, cloned_from: row.id })),
+    },
+  });
+  return view;
+}
+
+/** Throws 400 if secrets forbid that an environment gets another mode. The caller locks its row. */
+export async function checkModeChange(
+  context: Context,
+  kinds: Kind[],
+  environment: EnvironmentTarget,
+  mode: string,
+): Promise<void> {
+  const byKind = new Map(kinds.map((kind) => [kind.kind as string, kind]));
+  const rows = await listAllServicesByEnvironment(context.db, environment, environment.id).execute();
+  const services = rows.flatMap((row) => (byKind.has(row.kind) ? [{ row, kind: byKind.get(row.kind)! }] : []));
+  await keepModeOfSecrets(context, environment, services, mode);
+}
+
+/** Returns the fields of the clone: from the matching rule of its project if the input asks for it, else from its source. */
+async function cloneInput(call: Call<EnvironmentTarget>, project: ProjectTarget, input: CloneEnvironmentInput) {
+  const { name, mode, cluster_id } = input;
+  const source = call.target;
+  const like = { name, mode: mode ?? source.mode, cluster_id: cluster_id ?? source.cluster_id };
+  if (!input.apply_deployment_rule) return { ...like, rule: await environmentRule(call, source) };
+  const ruled = await withRule(call, project, { name, mode, cluster_id });
+  return ruled.rule ? ruled : like;
+}
+
+async function findProject(call: Call<EnvironmentTarget>, id: string) {
+  const project = await projectTarget.find(call.db, id, [call.target.organizationId], { lock: true });
+  if (!project) throw invalidField('project_id', 'names no project of this organization');
+  return project;
+}

@@ -1,0 +1,1 @@
+export { environmentPlanRoutes } from '#services/capabilities/environment/deployment-plan/routes.ts';

@@ -1,0 +1,1 @@
+export { imageDeployRoutes } from '#services/capabilities/environment/image-deploy/routes.ts';

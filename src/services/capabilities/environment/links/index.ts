@@ -1,0 +1,1 @@
+export { environmentLinkRoutes } from '#services/capabilities/environment/links/routes.ts';

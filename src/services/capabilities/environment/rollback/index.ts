@@ -1,0 +1,1 @@
+export { environmentRollbackRoutes } from '#services/capabilities/environment/rollback/routes.ts';

@@ -1,1 +1,0 @@
-export { imageDeployRoutes } from '#services/capabilities/service/image-deploy/routes.ts';
