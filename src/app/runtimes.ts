@@ -49,6 +49,8 @@ export function createRuntimes(
       log: line,
       watchLog: log,
     }));
+  // A failed start was already reported to the caller of `router`.
+  const closeRouter = async () => (await routing?.catch(() => undefined))?.close();
   const router = ownRouter ?? nodeRouter;
   const socket = () => findDockerSocket({ DOCKER_HOST: settings.dockerHost || undefined });
 
@@ -123,15 +125,11 @@ export function createRuntimes(
           (ready) => ready.close(),
           () => undefined,
         );
-      // A failed start was already reported to the caller of `router`.
-      await routing?.then(
-        (proxy) => proxy.close(),
-        () => undefined,
-      );
+      await closeRouter();
     },
     endProxy: async () => {
       // It would be started again.
-      await (await routing)?.close();
+      await closeRouter();
       await stopProxy(path.join(settings.dataDir, 'proxy'));
     },
   };

@@ -13,13 +13,13 @@ export interface StatusFilter {
 const UNREACHABLE_SECONDS = 180;
 
 /** Machine whose workers carry out a waiting request. Times are RFC 3339. */
-interface MachineToCome {
+interface MachineOfRequest {
   drainedAt: string | null;
   /** Last sign of life of a lost machine. */
   lostSince: string | null;
 }
 
-/** Expression for the `MachineToCome` of cluster `c` on node `n`. Any machine serves a cluster without a node: it is drained if all present ones are. */
+/** Expression for the `MachineOfRequest` of cluster `c` on node `n`. Any machine serves a cluster without a node: it is drained if all present ones are. */
 const machineOfCluster = sql`case when c.node_id is not null
   then json_build_object('drainedAt', n.drained_at, 'lostSince', case when ${isLost} then n.seen_at end)
   else (select json_build_object('drainedAt', max(n.drained_at), 'lostSince', null) from node n
@@ -52,7 +52,7 @@ export interface ServiceStatusRow {
   steps: { name: string; status: string; started_at: string; ended_at: string }[] | null;
   warnings: { code: string; message: string; since: string }[] | null;
   /** Null where no request waits, or any machine that is there may begin it. */
-  machine: MachineToCome | null;
+  machine: MachineOfRequest | null;
   /** State of a service that an external system runs; null for deployed services. */
   observed: Observed | null;
 }
