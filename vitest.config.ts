@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+import { canHaveCluster } from './test/harness/kubernetes/programs.ts';
 
 /** Settings of all projects. `expect.poll` would give up after one second, which is too short on a busy machine. */
 const common = {
@@ -35,6 +36,12 @@ const hasPebble = ['pebble', 'pebble-challtestsrv', 'openssl'].every(isOnPath);
 if (!hasCaddy) console.warn('Left out: **/*.caddy.test.ts and **/*.pebble.test.ts, which take the package caddy.');
 else if (!hasPebble)
   console.warn('Left out: **/*.pebble.test.ts, which take openssl and the programs that `.ci/pebble` builds.');
+
+const hasKubernetes = canHaveCluster(process.env);
+if (!hasKubernetes)
+  console.warn(
+    'Left out: **/*.kubernetes.test.ts, which take KUBECONFIG, or root, etcd-server, containernetworking-plugins and `.ci/kubernetes`.',
+  );
 
 /**
  * Tests of every operation with many requests, tests with more than a thousand deployments, and slow tests. The slow ones wait for minutes
@@ -87,6 +94,7 @@ export default defineConfig({
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: [
             '**/*.docker.test.ts',
+            '**/*.kubernetes.test.ts',
             '**/*.crash.test.ts',
             '**/*.soak.test.ts',
             '**/*.host.test.ts',
@@ -177,6 +185,17 @@ export default defineConfig({
           name: 'docker',
           include: ['src/**/*.docker.test.ts', 'test/**/*.docker.test.ts'],
           globalSetup: ['test/harness/global-setup.ts', 'test/harness/docker-setup.ts'],
+          ...common,
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: 'kubernetes',
+          include: hasKubernetes ? ['src/**/*.kubernetes.test.ts', 'test/**/*.kubernetes.test.ts'] : [],
+          globalSetup: ['test/harness/global-setup.ts', 'test/harness/kubernetes-setup.ts'],
           ...common,
           fileParallelism: false,
           testTimeout: 120_000,

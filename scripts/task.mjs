@@ -9,6 +9,7 @@ const TASKS = {
   'test:host': [[VITEST, 'run', '--project', 'host']],
   'test:program': [[VITEST, 'run', '--project', 'program']],
   'test:docker': [[VITEST, 'run', '--project', 'docker']],
+  'test:kubernetes': [[VITEST, 'run', '--project', 'kubernetes']],
   'test:crash': [[VITEST, 'run', '--project', 'crash']],
   'test:soak': [[VITEST, 'run', '--project', 'soak']],
   check: [

@@ -10,9 +10,7 @@ import { TASKS } from '#app/tasks.ts';
 import { CertificateWatcher } from '#services/capabilities/service/custom-domains/certificate-watcher.ts';
 import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
-import { createListener } from '#platform/database/notify.ts';
 import { AuditSealer, Witness } from '#platform/events/chain/index.ts';
-import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { listenForWork } from '#platform/work/index.ts';
 import { Schedule } from '#platform/work/schedule.ts';
@@ -54,23 +52,18 @@ export async function startBackground(
   });
   const webhooks = createWebhookDelivery({
     platform,
+    nodeId: base.nodeId,
     http: createHttpClient({ allowedPrivateAddresses: base.settings.allowedPrivateAddresses }),
   });
   const argoCd = createArgoCdLoop(platform, base.nodeId);
-  const listener = createListener(
-    base.directConfig,
-    [OUTBOX_CHANNEL],
-    () => webhooks.nudge(),
-    (error) => base.log.warn({ err: error }, 'the listener lost its connection'),
-  );
   const backups = new BackupWorker({
     platform,
     nodeId: base.nodeId,
     runtimes,
   });
-  const loops = [deployments, executions, clusters, backups, argoCd];
+  const loops = [deployments, executions, clusters, backups, argoCd, webhooks];
   const messages = listenForWork(base.directConfig, loops, platform);
-  const schedule = new Schedule(platform, TASKS);
+  const schedule = new Schedule(TASKS, { platform, nodeId: base.nodeId });
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
   const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics);
   const watcher = new RunningWatcher({
@@ -102,7 +95,6 @@ export async function startBackground(
       housekeeping.stop(),
       schedule.stop(),
       sealer.stop(),
-      listener.close(),
       messages.close(),
       deployments.stop(),
       executions.stop(),

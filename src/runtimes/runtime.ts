@@ -329,6 +329,24 @@ export interface LogLine {
   text: string;
 }
 
+/** Choice among the log lines of a service. */
+export interface LogOptions {
+  /** Number of lines that already exist; the newest ones are chosen. */
+  tail: number;
+  /** True if new lines follow until `signal` is aborted. */
+  follow: boolean;
+  signal: AbortSignal;
+  /** Earliest time of a line: a Date, or ISO 8601 with any offset. */
+  since?: Date | string;
+  /** Name of the only instance whose lines are wanted; an unknown one has none. */
+  instance?: string;
+  /**
+   * True if only lines of each instance's last ended run are wanted: the run before its last restart, or, while the instance waits to be
+   * started again, the run that crashed. An instance that never restarted has none, and nothing is followed.
+   */
+  previous?: boolean;
+}
+
 export interface InstanceMetrics {
   instance: string;
   cpuMilli: number;
@@ -493,8 +511,8 @@ export interface Runtime {
    */
   remove(identity: WorkloadIdentity, handle: Handle | null, context: RuntimeContext): Promise<void>;
 
-  /** Lines of all instances, oldest first: the last `tail`, then with `follow` the new ones until `signal` is aborted. */
-  logs(handle: Handle, options: { tail: number; follow: boolean; signal: AbortSignal }): AsyncIterable<LogLine>;
+  /** Lines of all instances, of every run that the cluster keeps, oldest first; `LogOptions` narrows them. */
+  logs(handle: Handle, options: LogOptions): AsyncIterable<LogLine>;
 
   /** Builds an image and returns the reference for `WorkloadSpec.image`. Returns at once if the image of the same `cacheKey` exists. */
   build?(spec: BuildSpec, context: BuildContext): Promise<{ image: string; cached: boolean }>;

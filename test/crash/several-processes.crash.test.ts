@@ -109,7 +109,7 @@ test('an organization has no more running than its limit, over all workers', asy
 test('a recurring task that is due is run by one process, once', async () => {
   await sql`create table if not exists task_claim (name text)`.execute(machine.db);
   await sql`create or replace function note_claim() returns trigger language plpgsql as $$ begin
-    if new.locked_until is not null and new.locked_until is distinct from old.locked_until then insert into task_claim values (new.name); end if;
+    if new.lock_token is not null and new.lock_token is distinct from old.lock_token then insert into task_claim values (new.name); end if;
     return new; end $$`.execute(machine.db);
   await sql`create or replace trigger note_claim before update on scheduled_task for each row execute function note_claim()`.execute(
     machine.db,

@@ -88,7 +88,7 @@ export async function addBusybox(archive: Pack): Promise<void> {
 }
 
 /** Adds the Node.js that runs the tests, with the shared libraries that it needs at their own paths. */
-async function addNode(archive: Pack): Promise<void> {
+export async function addNode(archive: Pack): Promise<void> {
   await addBusybox(archive);
   await addProgram(archive, 'usr/local/bin/node', process.execPath);
 }

@@ -1,6 +1,6 @@
 import type { Insertable } from 'kysely';
 import { sql, type Database, type DB, type Transaction } from '#platform/database/index.ts';
-import { withDate, type WorkReport, type WorkStatus } from '#platform/work/index.ts';
+import { renewalOf, withDate, type WorkReport, type WorkStatus } from '#platform/work/index.ts';
 import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 
 /** Takes the oldest rows of the outbox that no other process is taking; they come back if the transaction fails. */
@@ -69,25 +69,28 @@ export const lockDue = (db: Transaction, limit: number, busy: Busy) =>
     .skipLocked()
     .execute();
 
-/** Puts a claim on locked deliveries. One that is taken over from a worker that is gone goes on with the try it was at. */
-export const claimDeliveries = (db: Transaction, ids: string[], token: string, leaseMs: number) =>
+/** Claims locked deliveries. A delivery that is taken over from a worker that is gone goes on with the try it was at. */
+export const claimDeliveries = (db: Transaction, ids: string[], leaseSeconds: number) =>
   db
     .updateTable('webhook_delivery as delivery')
     .from('webhook')
     .set({
       tries: sql`tries + (claim_token is null)::integer`,
       attempts: sql`attempts + 1`,
-      claim_token: token,
-      next_attempt_at: sql`now() + ${leaseMs} * interval '1 millisecond'`,
+      claim_token: sql`gen_random_uuid()`,
+      next_attempt_at: sql`clock_timestamp() + make_interval(secs => ${leaseSeconds})`,
     })
     .whereRef('webhook.id', '=', 'delivery.webhook_id')
     .where('delivery.id', '=', sql<string>`any(${ids})`)
     .returning(['delivery.id', 'delivery.organization_id', 'delivery.webhook_id', 'delivery.kind'])
     .returning(['delivery.matched_event', 'delivery.body', 'delivery.attempts', 'delivery.tries'])
-    .returning(['webhook.target_url', 'webhook.target_secret'])
+    .returning(['webhook.target_url', 'webhook.target_secret', sql<string>`delivery.claim_token`.as('token')])
     .execute();
 
 export type ClaimedDelivery = Awaited<ReturnType<typeof claimDeliveries>>[number];
+
+/** Renews leases. A claim keeps `next_attempt_at` at the end of its lease. */
+export const renewDeliveries = renewalOf('webhook_delivery', { columns: { lease: 'next_attempt_at' } });
 
 /** Ends the attempts that a worker which is gone left open. */
 export const endInterruptedAttempts = (db: Transaction, deliveryIds: string[]) =>
@@ -105,42 +108,47 @@ export const endInterruptedAttempts = (db: Transaction, deliveryIds: string[]) =
 export const insertAttempts = (db: Transaction, attempts: Insertable<DB['webhook_attempt']>[]) =>
   db.insertInto('webhook_attempt').values(attempts).execute();
 
-/** Writes what became of an attempt, also one whose claim was lost meanwhile: it was made all the same. */
-export const endAttempt = (db: Transaction, id: string, result: { status: number; body: string }) =>
+/** Result of an attempt: the status and body of the answer, or status 0 and the reason why there is none. */
+export interface AttemptResult {
+  status: number;
+  body: string;
+}
+
+export const endAttempt = (db: Transaction, id: string, { status, body }: AttemptResult) =>
   db
     .updateTable('webhook_attempt')
-    .set({ ended_at: sql`now()`, status_code: result.status, response_body: result.body })
+    .set({ ended_at: sql`now()`, status_code: status, response_body: body })
     .where('id', '=', id)
     .execute();
 
-/** Ends a claim, if it still is the claim: with the next attempt after `retryMs`, or in a state that is final. */
-export const endClaim = (
-  db: Transaction,
-  id: string,
-  token: string,
-  end: { state: 'DELIVERED' | 'FAILED' } | { retryMs: number; givenBack?: boolean },
-) =>
-  db
+/** End of a claim: a final state, or the next attempt after `retryMs`. An attempt that is given back does not count as a try. */
+export type ClaimEnd = { state: 'DELIVERED' | 'FAILED' } | { retryMs: number; givenBack?: boolean };
+
+/** Ends a claim; false if it is lost. A delivery that was canceled meanwhile stays so. */
+export const endClaim = async (db: Transaction, claim: ClaimedDelivery, end: ClaimEnd): Promise<boolean> => {
+  const { numUpdatedRows } = await db
     .updateTable('webhook_delivery')
     .set({
       claim_token: null,
       ...('state' in end
-        ? { state: end.state, next_attempt_at: sql`now()` }
+        ? { state: sql`case when state = 'PENDING' then ${end.state} else state end`, next_attempt_at: sql`now()` }
         : {
             next_attempt_at: sql`now() + ${end.retryMs} * interval '1 millisecond'`,
             ...(end.givenBack ? { tries: sql`tries - 1` } : {}),
           }),
     })
-    .where('id', '=', id)
-    .where('claim_token', '=', token)
-    .where('state', '=', 'PENDING')
-    .execute();
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', claim.id)
+    .where('claim_token', '=', claim.token)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+};
 
 /** Keeps webhooks from being called for a while. */
-export const pauseWebhooks = (db: Database, ids: string[], ms: number) =>
+export const pauseWebhooks = (db: Database, ids: string[], seconds: number) =>
   db
     .updateTable('webhook')
-    .set({ paused_until: sql`now() + ${ms} * interval '1 millisecond'` })
+    .set({ paused_until: sql`now() + make_interval(secs => ${seconds})` })
     .where('id', '=', sql<string>`any(${ids}::uuid[])`)
     .execute();
 

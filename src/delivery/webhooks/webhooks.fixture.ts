@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, vi } from 'vitest';
-import { createWebhookDelivery, type WebhookDelivery, type WebhookDeliveryOptions } from '#delivery/webhooks/index.ts';
+import { createWebhookDelivery, type WebhookDeliveryOptions } from '#delivery/webhooks/index.ts';
 import { newId } from '#kernel/ids.ts';
 import { inTransaction, type Context } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
@@ -15,6 +15,8 @@ export interface Call {
   text: string;
   body: any;
 }
+
+type Answer = number | 'hold' | { status: number; headers: Record<string, string> };
 
 const QUICK = {
   poll: 20,
@@ -50,7 +52,7 @@ export function useWebhooks() {
   const app = useApp({ QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '127.0.0.0/8' });
   const http = createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] });
 
-  const workers: WebhookDelivery[] = [];
+  const workers: ReturnType<typeof createWebhookDelivery>[] = [];
   const servers: Server[] = [];
 
   afterEach(async () => {
@@ -63,13 +65,8 @@ export function useWebhooks() {
     await app.db.deleteFrom('outbox').execute();
   });
 
-  /** A receiver that keeps what it is called with; `answer` gives a status, or `hold` for none at all. */
-  async function receiver(
-    answer: (
-      call: Call,
-      number: number,
-    ) => number | 'hold' | { status: number; headers: Record<string, string> } = () => 200,
-  ) {
+  /** A receiver that keeps what it is called with; `answer` gives a status, at once or later, or `hold` for none at all. */
+  async function receiver(answer: (call: Call, number: number) => Answer | Promise<Answer> = () => 200) {
     const calls: Call[] = [];
     const server = createServer(async (request, response) => {
       const chunks: Buffer[] = [];
@@ -77,7 +74,7 @@ export function useWebhooks() {
       const text = Buffer.concat(chunks).toString();
       const call = { headers: request.headers, text, body: JSON.parse(text) };
       calls.push(call);
-      const given = answer(call, calls.length);
+      const given = await answer(call, calls.length);
       if (given === 'hold') return;
       const { status, headers } = typeof given === 'number' ? { status: given, headers: {} } : given;
       response.writeHead(status, headers).end(`answer ${calls.length}`);
@@ -89,7 +86,8 @@ export function useWebhooks() {
 
   /** A running worker; unless told otherwise it retries after 1 ms. */
   function worker(times: WebhookDeliveryOptions['times'] = {}, client = http, common: typeof times = QUICK) {
-    const delivery = createWebhookDelivery({ platform: app.platform, http: client, times: { ...common, ...times } });
+    const all = { ...common, ...times };
+    const delivery = createWebhookDelivery({ platform: app.platform, nodeId: newId(), http: client, times: all });
     workers.push(delivery);
     delivery.start();
     return delivery;
@@ -122,5 +120,17 @@ export function useWebhooks() {
   const settled = (webhookId: string, ...expected: string[]) =>
     vi.waitFor(async () => expect(await states(webhookId)).toEqual(expected), { timeout: 5000 });
 
-  return { app, receiver, worker, say, register, attempts, states, settled, http, servers };
+  /** Reads what stands of a webhook: itself, its deliveries and their attempts. */
+  const recordOf = async (webhookId: string) => ({
+    webhook: await app.db.selectFrom('webhook').selectAll().where('id', '=', webhookId).executeTakeFirst(),
+    deliveries: await app.db.selectFrom('webhook_delivery').selectAll().where('webhook_id', '=', webhookId).execute(),
+    attempts: await app.db
+      .selectFrom('webhook_attempt')
+      .selectAll()
+      .where('webhook_id', '=', webhookId)
+      .orderBy('number')
+      .execute(),
+  });
+
+  return { app, receiver, worker, say, register, attempts, states, settled, recordOf, http, servers };
 }

@@ -1,8 +1,9 @@
-// A process that delivers webhooks until it is killed. Its database comes as JSON on the standard input.
+// A process that delivers webhooks until it is killed or asked to end. Its database comes as JSON on the standard input.
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
 import { systemClock } from '#kernel/clock.ts';
+import { newId } from '#kernel/ids.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { openDatabase } from '#platform/database/index.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
@@ -10,8 +11,8 @@ import { readSettings } from '#platform/settings/index.ts';
 import { createVault } from '#platform/vault/index.ts';
 
 const { config, times } = JSON.parse(await text(process.stdin));
-const { db } = openDatabase({ config: { ...config, max: 2 } });
-createWebhookDelivery({
+const { db, close } = openDatabase({ config: { ...config, max: 2 } });
+const delivery = createWebhookDelivery({
   platform: {
     db,
     vault: createVault([randomBytes(32)]),
@@ -20,6 +21,9 @@ createWebhookDelivery({
     log: pino({ level: 'silent' }),
     notify: () => undefined,
   },
+  nodeId: newId(),
   http: createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] }),
   times,
-}).start();
+});
+delivery.start();
+process.on('SIGTERM', () => void delivery.stop().then(close));

@@ -1,13 +1,25 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
-import { describe, expect, test, vi, inject } from 'vitest';
+import { describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/index.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { ok } from '#test/harness/app.ts';
 import { event, EVENTS, useWebhooks } from '#delivery/webhooks/webhooks.fixture.ts';
 
-const { app, receiver, worker, say, register, attempts, states, settled } = useWebhooks();
+const { app, receiver, worker, say, register, attempts, states, settled, recordOf } = useWebhooks();
+
+/** Starts a process that delivers webhooks. */
+async function startProcess(times: object) {
+  const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(app.db);
+  const child = spawn(process.execPath, [path.join(import.meta.dirname, 'worker.fixture.ts')], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  child.stdin.end(JSON.stringify({ config: { ...inject('postgres'), database: rows[0]!.name }, times }));
+  return { child, ended };
+}
 
 describe('workers', () => {
   test('share the work: of many events each is delivered once', async () => {
@@ -108,14 +120,7 @@ describe('workers', () => {
     const { calls, url } = await receiver((_call, number) => (number === 1 ? 'hold' : 200));
     const webhook = await register(admin, url);
     await say(admin, event(admin));
-    const { rows } = await sql<{ name: string }>`select current_database() as name`.execute(app.db);
-    const child = spawn(process.execPath, [path.join(import.meta.dirname, 'worker.fixture.ts')], {
-      stdio: ['pipe', 'ignore', 'inherit'],
-    });
-    const ended = new Promise((resolve) => child.once('exit', resolve));
-    child.stdin.end(
-      JSON.stringify({ config: { ...inject('postgres'), database: rows[0]!.name }, times: { lease: 1000 } }),
-    );
+    const { child, ended } = await startProcess({ lease: 1000 });
     await vi.waitFor(() => expect(calls).toHaveLength(1), { timeout: 10_000 });
     child.kill('SIGKILL');
     await ended;
@@ -133,6 +138,36 @@ describe('workers', () => {
       .where('webhook_id', '=', webhook.id)
       .executeTakeFirstOrThrow();
     expect(row.tries).toBe(1);
+  });
+
+  test('that were frozen for longer than a lease write nothing about the call that another has made again', async () => {
+    const admin = await app.organization();
+    const late = Promise.withResolvers<number>();
+    const { calls, url } = await receiver((_call, number) => (number === 1 ? late.promise : 200));
+    const webhook = await register(admin, url);
+    await say(admin, event(admin));
+    const { child, ended } = await startProcess({ lease: 2000 });
+    await vi.waitFor(() => expect(calls).toHaveLength(1), { timeout: 10_000 });
+    child.kill('SIGSTOP');
+    const heir = worker();
+    await settled(webhook.id, 'DELIVERED');
+    await heir.stop();
+    const before = await recordOf(webhook.id);
+    // It finds the answer when it wakes.
+    late.resolve(500);
+    child.kill('SIGCONT');
+    // It goes on working, with another delivery.
+    const other = await register(admin, url);
+    await say(admin, event(admin));
+    await settled(other.id, 'DELIVERED');
+    child.kill('SIGTERM');
+    expect(await ended).toBe(0);
+    const after = await recordOf(webhook.id);
+    expect(after.webhook).toEqual(before.webhook);
+    expect(after.deliveries).toEqual(expect.arrayContaining(before.deliveries));
+    expect(after.attempts).toEqual(expect.arrayContaining(before.attempts));
+    expect(before.attempts.map(({ status_code }) => status_code)).toEqual([0, 200]);
+    expect(calls).toHaveLength(4);
   });
 
   test('that are stopped give back what is under way, and it does not count as a try', async () => {

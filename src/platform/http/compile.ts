@@ -128,6 +128,7 @@ function messageOf(error: ErrorObject): string {
     const { listed } = (error.parentSchema ?? {}) as { listed?: string };
     return `must be ${listed ?? 'an id: a lower-case UUID, as the list of these records answers it'}`;
   }
+  if (params.format === 'date-time') return 'must be a time in RFC 3339, such as 2026-01-31T09:00:00Z';
   if (error.keyword === 'format') return `must be a valid ${String(params.format)}`;
   if (error.keyword === 'pattern' && params.pattern === NAME_PATTERN)
     return 'must have a character that can be seen, and no control characters';

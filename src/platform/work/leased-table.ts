@@ -44,27 +44,38 @@ export const withDate = ({ lastFailure, ...figures }: WorkStatus): WorkStatus =>
 
 const inSeconds = (seconds: number | RawBuilder<unknown>) => sql`clock_timestamp() + make_interval(secs => ${seconds})`;
 
+export interface RenewalOptions {
+  /** Expression for the reason to end an item of the table `w`; by default none. */
+  reason?: Condition;
+  /** Columns of the primary key, the claim's token and the end of the lease; `id`, `claim_token` and `lease_until` unless it is said. */
+  columns?: { id?: string; token?: string; lease?: string };
+}
+
 /**
- * Makes the statement that renews leases on a table with the columns id, claim_token and lease_until. It returns the claims that are still held,
- * those of locked rows without having renewed them. `reason` is an expression for the reason to end an item of the table `w`.
+ * Makes the statement that renews leases on a table. It returns the claims that are still held, those of locked rows without having renewed
+ * them.
  */
-export const renewalOf =
-  <Reason extends string = never>(name: keyof DB & string, reason: Condition = sql`null::text`) =>
-  async (db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<Reason>[]> => {
-    const table = sql.table(name);
+export function renewalOf<Reason extends string = never>(name: keyof DB & string, options: RenewalOptions = {}) {
+  const { reason = sql`null::text`, columns = {} } = options;
+  const table = sql.table(name);
+  const id = sql.ref(columns.id ?? 'id');
+  const token = sql.ref(columns.token ?? 'claim_token');
+  const lease = sql.ref(columns.lease ?? 'lease_until');
+  return async (db: Database, tokens: string[], leaseSeconds: number): Promise<Renewal<Reason>[]> => {
     // Ended items have no token.
-    const isHeld = sql`w.claim_token = any(${tokens}::uuid[])`;
+    const isHeld = sql`w.${token} = any(${tokens}::uuid[])`;
     const { rows } = await sql<Renewal<Reason>>`
       with held as (
-        select w.id, w.claim_token as token, ${reason} as reason from ${table} w where ${isHeld}
+        select w.${id} as id, w.${token} as token, ${reason} as reason from ${table} w where ${isHeld}
       ), free as (
-        select w.id from ${table} w where ${isHeld} for update skip locked
+        select w.${id} as id from ${table} w where ${isHeld} for update skip locked
       ), renewed as (
-        update ${table} w set lease_until = ${inSeconds(leaseSeconds)} from free where w.id = free.id returning w.id
+        update ${table} w set ${lease} = ${inSeconds(leaseSeconds)} from free where w.${id} = free.id returning free.id
       )
       select token, reason, id in (select id from renewed) as renewed from held`.execute(db);
     return rows;
   };
+}
 
 /**
  * Makes the statements on the common columns of durable work for one table. Claims differ in what they ask of other tables: a kind writes its own,
@@ -109,7 +120,7 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
         ended_at: sql`clock_timestamp()`,
       } as Columns<Table>),
 
-    renew: renewalOf<Reason>(options.table, options.reason),
+    renew: renewalOf<Reason>(options.table, { reason: options.reason }),
 
     /**
      * Lets go of an item. Stopped in order, it can be claimed at once and the attempt does not count; after a failure it rests for a while that

@@ -1,6 +1,7 @@
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
+import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
-import { Schedule, type RecurringTask } from '#platform/work/schedule.ts';
+import { Schedule, type RecurringTask, type ScheduleOptions } from '#platform/work/schedule.ts';
 import { useApp } from '#test/harness/app.ts';
 
 const app = useApp();
@@ -11,11 +12,13 @@ afterEach(async () => {
   await app.db.deleteFrom('scheduled_task').execute();
 });
 
-async function begin(...tasks: RecurringTask[]) {
-  const schedule = new Schedule(app.platform, tasks);
+async function beginWith(options: Partial<ScheduleOptions>, ...tasks: RecurringTask[]) {
+  const schedule = new Schedule(tasks, { platform: app.platform, nodeId: newId(), ...options });
   schedules.push(schedule);
   await schedule.start();
+  return schedule;
 }
+const begin = (...tasks: RecurringTask[]) => beginWith({}, ...tasks);
 const rowOf = (name: string) =>
   app.db.selectFrom('scheduled_task').selectAll().where('name', '=', name).executeTakeFirstOrThrow();
 const untilAborted = (signal: AbortSignal) => new Promise<void>((resolve) => (signal.onabort = () => resolve()));
@@ -78,4 +81,68 @@ test('two processes run a task once', async () => {
   await expect.poll(async () => (await rowOf('one')).last_ended_at).not.toBeNull();
   await Promise.all(schedules.map((schedule) => schedule.stop()));
   expect(runs).toBe(1);
+});
+
+test('a task that takes longer than a lease stays with its process', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let runs = 0;
+  const task = { name: 'long', everySeconds: 60, run: () => (runs++, promise) };
+  const options = { leaseSeconds: 1.5, pollMs: 20 };
+  await beginWith(options, task);
+  await expect.poll(() => runs).toBe(1);
+  const { locked_until: claimed } = await rowOf('long');
+  await beginWith(options, task);
+  const isPast = sql<{
+    past: boolean;
+  }>`select clock_timestamp() > ${claimed}::timestamptz + interval '0.3 seconds' as past`;
+  await expect.poll(async () => (await isPast.execute(app.db)).rows[0]!.past).toBe(true);
+  resolve();
+  await expect.poll(async () => (await rowOf('long')).last_ended_at).not.toBeNull();
+  expect(runs).toBe(1);
+});
+
+test('a task whose process is gone is begun by another one when its lease ends', async () => {
+  await sql`insert into scheduled_task (name, lock_token, locked_until)
+    values ('left', ${newId()}, clock_timestamp() + interval '0.3 seconds')`.execute(app.db);
+  const { locked_until: until } = await rowOf('left');
+  let begun: Date | undefined;
+  const run = async () =>
+    void (begun = (await sql<{ at: Date }>`select clock_timestamp() as at`.execute(app.db)).rows[0]!.at);
+  await beginWith({ pollMs: 20 }, { name: 'left', everySeconds: 60, run });
+  await expect.poll(async () => (await rowOf('left')).last_ended_at).not.toBeNull();
+  expect(begun!.getTime()).toBeGreaterThanOrEqual(until!.getTime());
+});
+
+test('a task that a stop breaks off has not failed, and another process begins it at once', async () => {
+  let runs = 0;
+  const run = async (_: unknown, signal: AbortSignal) => {
+    if (++runs > 1) return;
+    await untilAborted(signal);
+    signal.throwIfAborted();
+  };
+  const task = { name: 'daily', everySeconds: 86_400, run };
+  const first = await begin(task);
+  await expect.poll(() => runs).toBe(1);
+  await first.stop();
+  expect(await rowOf('daily')).toMatchObject({
+    lock_token: null,
+    locked_until: null,
+    last_error: null,
+    last_ended_at: null,
+  });
+  await begin(task);
+  await expect.poll(async () => (await rowOf('daily')).last_ended_at).not.toBeNull();
+  expect(runs).toBe(2);
+});
+
+test('a process whose lease ended while it did nothing finds its task broken off', async () => {
+  const found = Promise.withResolvers<boolean>();
+  const run = async (_: unknown, signal: AbortSignal) => {
+    const now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(now + 25_000);
+    found.resolve(signal.aborted);
+    clock.mockRestore();
+  };
+  await begin({ name: 'frozen', everySeconds: 60, run });
+  expect(await found.promise).toBe(true);
 });

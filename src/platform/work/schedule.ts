@@ -1,10 +1,11 @@
+import { endsWithin } from '#kernel/deadline.ts';
 import { anySignal } from '#kernel/lease-signal.ts';
-import { randomUUID } from 'node:crypto';
 import type { Platform } from '#platform/context.ts';
-import { sql } from '#platform/database/index.ts';
-import type { WorkReport, WorkStatus } from '#platform/work/kind.ts';
-import { withDate } from '#platform/work/leased-table.ts';
-import { Poll } from '#platform/work/pace.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+import type { Claim, ClaimRequest, WorkKind, WorkReport, WorkStatus } from '#platform/work/kind.ts';
+import { requireHeld, type Lease } from '#platform/work/lease.ts';
+import { renewalOf, withDate } from '#platform/work/leased-table.ts';
+import { WorkLoop } from '#platform/work/loop.ts';
 
 /** Task that recurs. It must be safe to run again after it was broken off. */
 export interface RecurringTask {
@@ -19,16 +20,20 @@ export interface RecurringTask {
 
 const DEADLINE_SECONDS = 600;
 const GRACE_SECONDS = 30;
-/** Seconds for writing the end of a task, before another process takes it over. */
-const END_SECONDS = 30;
-const LOOK_MS = 5_000;
 /** Tasks of one process at a time: one that takes long keeps the others from nothing. */
 const AT_ONCE = 4;
 
-/** Task that this process runs, fenced by the token. */
-interface Claimed {
-  task: RecurringTask;
-  token: string;
+/** Claim on a recurring task. */
+interface TaskClaim extends Claim {
+  name: string;
+}
+
+export interface ScheduleOptions {
+  platform: Platform;
+  nodeId: string;
+  /** Seconds that a claim holds without being renewed. */
+  leaseSeconds?: number;
+  pollMs?: number;
 }
 
 /**
@@ -38,15 +43,12 @@ interface Claimed {
 export class Schedule {
   readonly #platform: Platform;
   readonly #tasks: Map<string, RecurringTask>;
-  readonly #abort = new AbortController();
-  readonly #running = new Set<Promise<void>>();
-  readonly #poll: Poll;
-  #looking: Promise<void> | undefined;
+  readonly #loop: WorkLoop<TaskClaim>;
 
-  constructor(platform: Platform, tasks: RecurringTask[]) {
-    this.#platform = platform;
+  constructor(tasks: RecurringTask[], options: ScheduleOptions) {
+    this.#platform = options.platform;
     this.#tasks = new Map(tasks.map((task) => [task.name, task]));
-    this.#poll = new Poll(platform.db, LOOK_MS, () => this.#look());
+    this.#loop = new WorkLoop(this.#kind({ leaseSeconds: 30, pollMs: 5_000, ...options }), options);
   }
 
   async start(): Promise<void> {
@@ -55,104 +57,88 @@ export class Schedule {
       .values([...this.#tasks.keys()].map((name) => ({ name })))
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    this.#poll.start();
-    this.#look();
+    this.#loop.start();
   }
 
-  async stop(): Promise<void> {
-    this.#poll.stop();
-    this.#abort.abort();
-    await this.#looking;
-    await Promise.all(this.#running);
+  /** Ends the tasks under way, which other processes begin again at once. */
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
-  #look(): void {
-    this.#looking ??= this.#beginDue()
-      .catch((error: unknown) => this.#platform.log.warn({ err: error }, 'cannot look after recurring tasks'))
-      .finally(() => (this.#looking = undefined));
+  #kind({ leaseSeconds, pollMs }: Required<ScheduleOptions>): WorkKind<TaskClaim> {
+    const taskOf = ({ name }: TaskClaim) => this.#tasks.get(name)!;
+    return {
+      name: SCHEDULE_REPORT.name,
+      leaseSeconds,
+      slots: AT_ONCE,
+      pollMs,
+      claim: (db, request) => claimDue(db, [...this.#tasks.keys()], request),
+      renew,
+      // After a failure, the task is begun again when the lease has ended.
+      giveBack: async (db, claim, stoppedBy) => {
+        if (stoppedBy === 'order') await release(db, claim);
+      },
+      run: (claim, lease) => runTask(this.#platform, taskOf(claim), claim, lease),
+      subject: ({ name }) => name,
+      fields: ({ name }) => ({ task: name }),
+    };
   }
+}
 
-  async #beginDue(): Promise<void> {
-    while (this.#running.size < AT_ONCE && !this.#abort.signal.aborted) {
-      const claimed = await this.#claim();
-      if (!claimed) return;
-      const running = this.#run(claimed)
-        .catch((error: unknown) =>
-          this.#platform.log.warn({ err: error, task: claimed.task.name }, 'cannot write the end of a recurring task'),
-        )
-        .finally(() => {
-          this.#running.delete(running);
-          // What waited for its place.
-          if (!this.#abort.signal.aborted) this.#look();
-        });
-      this.#running.add(running);
-    }
-  }
+/** Claims the tasks that have been due for longest. */
+async function claimDue(db: Database, names: string[], { limit, leaseSeconds }: ClaimRequest): Promise<TaskClaim[]> {
+  const { rows } = await sql<TaskClaim>`
+    update scheduled_task set lock_token = gen_random_uuid(), locked_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
+    where name in (
+      select name from scheduled_task where name = any(${names}) and next_at <= clock_timestamp()
+        and (locked_until is null or locked_until < clock_timestamp()) order by next_at limit ${limit} for update skip locked)
+    returning name, lock_token as token`.execute(db);
+  return rows;
+}
 
-  /** Claims the task that has been due for longest. Its lock lasts longer than any of them may take. */
-  async #claim(): Promise<Claimed | undefined> {
-    const token = randomUUID();
-    const { rows } = await sql<{ name: string }>`update scheduled_task set lock_token = ${token},
-        locked_until = now() + make_interval(secs => ${this.#longest() + END_SECONDS})
-      where name = (
-        select name from scheduled_task where name = any(${[...this.#tasks.keys()]}) and next_at <= now()
-          and (locked_until is null or locked_until < now()) order by next_at limit 1 for update skip locked)
-      returning name`.execute(this.#platform.db);
-    return rows[0] && { task: this.#tasks.get(rows[0].name)!, token };
-  }
+const renew = renewalOf('scheduled_task', { columns: { id: 'name', token: 'lock_token', lease: 'locked_until' } });
 
-  #longest(): number {
-    return Math.max(...[...this.#tasks.values()].map(patienceOf));
-  }
+const ofClaim = (db: Database, { name, token }: TaskClaim) =>
+  db.updateTable('scheduled_task').where('name', '=', name).where('lock_token', '=', token);
 
-  async #run({ task, token }: Claimed): Promise<void> {
-    let isOver = false;
-    const deadline = AbortSignal.timeout(deadlineOf(task) * 1000);
-    const work = begin(task, this.#platform, anySignal([this.#abort.signal, deadline])).finally(() => (isOver = true));
-    let failure: string | null = null;
-    try {
-      await inTime(work, task);
-      if (deadline.aborted) throw lateError(task);
-    } catch (error) {
-      failure = (deadline.aborted ? lateError(task) : (error as Error)).message;
-      this.#platform.log.error(
-        { err: error, task: task.name },
-        'a recurring task failed; it is tried again at its next time',
-      );
-    }
-    await this.#end({ task, token }, failure, isOver);
-    if (!isOver) void this.#releaseAfter(work, { task, token });
-  }
+/** Writes the end of a run, whose claim goes on; false if the claim is lost. */
+async function writeEnd(db: Database, claim: TaskClaim, everySeconds: number, error: string | null): Promise<boolean> {
+  const { numUpdatedRows } = await ofClaim(db, claim)
+    .set({ last_error: error, last_ended_at: sql`now()`, next_at: sql`now() + make_interval(secs => ${everySeconds})` })
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
 
-  /** Writes the end of a task. One that still runs keeps its lock for as long again: it must not run beside itself. */
-  async #end({ task, token }: Claimed, failure: string | null, isOver: boolean): Promise<void> {
-    const ended = await this.#platform.db
-      .updateTable('scheduled_task')
-      .set({
-        locked_until: isOver ? null : sql`now() + make_interval(secs => ${patienceOf(task)})`,
-        lock_token: isOver ? null : token,
-        last_error: failure,
-        last_ended_at: sql`now()`,
-        next_at: sql`now() + make_interval(secs => ${task.everySeconds})`,
-      })
-      .where('name', '=', task.name)
-      .where('lock_token', '=', token)
-      .executeTakeFirst();
-    if (ended.numUpdatedRows === 0n)
-      this.#platform.log.warn({ task: task.name }, 'a recurring task took so long that another process has it by now');
-  }
+const release = (db: Database, claim: TaskClaim) =>
+  ofClaim(db, claim).set({ lock_token: null, locked_until: null }).execute();
 
-  /** Gives the lock back when a task that was given up ends after all. Never rejects: without this the lock runs out. */
-  async #releaseAfter(work: Promise<void>, { task, token }: Claimed): Promise<void> {
-    const log = this.#platform.log.child({ task: task.name });
+/** Runs a task and writes its end. Throws ClaimLost, and WorkStopped for a task that a stop of its process has broken off. */
+async function runTask(platform: Platform, task: RecurringTask, claim: TaskClaim, lease: Lease): Promise<void> {
+  const log = platform.log.child({ task: task.name });
+  const deadline = AbortSignal.timeout(deadlineOf(task) * 1000);
+  let isOver = false;
+  const work = begin(task, platform, anySignal([lease.signal, deadline])).finally(() => (isOver = true));
+  const failure = await failureOf(work, task, deadline);
+  // How far the task came is unknown, and this process must not run it beside itself.
+  if (lease.signal.aborted) await Promise.allSettled([work]);
+  lease.hold();
+  if (failure) log.error({ err: failure }, 'a recurring task failed; it is tried again at its next time');
+  requireHeld(await writeEnd(platform.db, claim, task.everySeconds, failure?.message ?? null));
+  if (!isOver) {
+    // It keeps its claim: it must not run beside itself.
+    lease.rest(true);
     await work.catch((error: unknown) => log.warn({ err: error }, 'a recurring task that was given up failed'));
-    await this.#platform.db
-      .updateTable('scheduled_task')
-      .set({ locked_until: null, lock_token: null })
-      .where('name', '=', task.name)
-      .where('lock_token', '=', token)
-      .execute()
-      .catch((error: unknown) => log.warn({ err: error }, 'cannot give the lock of a recurring task back'));
+  }
+  await release(platform.db, claim);
+}
+
+/** Waits for the end of a task, but not for long after its deadline. Returns the reason for which it failed. */
+async function failureOf(work: Promise<void>, task: RecurringTask, deadline: AbortSignal): Promise<Error | null> {
+  try {
+    const inTime = await endsWithin(patienceOf(task) * 1000, work);
+    return inTime && !deadline.aborted ? null : lateError(task);
+  } catch (error) {
+    return deadline.aborted ? lateError(task, error) : (error as Error);
   }
 }
 
@@ -177,19 +163,9 @@ const deadlineOf = (task: RecurringTask): number => task.deadlineSeconds ?? DEAD
 /** Seconds after which a task that still runs is given up. */
 const patienceOf = (task: RecurringTask): number => deadlineOf(task) + (task.graceSeconds ?? GRACE_SECONDS);
 
-const lateError = (task: RecurringTask): Error => new Error(`It has not ended within ${deadlineOf(task)} s.`);
+const lateError = (task: RecurringTask, cause?: unknown): Error =>
+  new Error(`It has not ended within ${deadlineOf(task)} s.`, { cause });
 
 /** Rejects where `run` itself throws, too. */
 const begin = async (task: RecurringTask, platform: Platform, signal: AbortSignal): Promise<void> =>
   task.run(platform, signal);
-
-/** Waits for the end of a task. Throws for one that does not heed its signal. */
-async function inTime(work: Promise<void>, task: RecurringTask): Promise<void> {
-  const { promise: over, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(lateError(task)), patienceOf(task) * 1000);
-  try {
-    await Promise.race([work, over]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Handle, LogLine } from '#runtimes/runtime.ts';
+import type { Handle, LogLine, LogOptions, WorkloadSpec } from '#runtimes/runtime.ts';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import { until } from '#runtimes/contract/setup.ts';
 import type { Contract } from '#runtimes/contract/setup.ts';
@@ -69,6 +69,138 @@ export function describeObserving(contract: () => Contract): void {
     expect(await tail(c, handle, 10)).toEqual([]);
   });
 
+  test('a log since a time has the lines at or after it, whatever the offset of that time', async () => {
+    const c = contract();
+    const spec = c.spec();
+    const handle = await c.apply(spec);
+    for (const text of ['one', 'two']) await say(c, spec, handle, text);
+    const all = await tail(c, handle, 100);
+    const { at } = all.find((line) => line.text === 'two')!;
+    const expected = all.filter((line) => line.at >= at);
+    expect(expected.length).toBeLessThan(all.length);
+    const eastern = new Date(Date.parse(at) + 2 * 3_600_000).toISOString().replace('Z', '+02:00');
+    for (const since of [at, new Date(at), eastern]) expect(await tail(c, handle, 100, { since })).toEqual(expected);
+    expect(await tail(c, handle, 100, { since: new Date(Date.now() + 3_600_000) })).toEqual([]);
+    expect(await tail(c, handle, 100, { since: '2000-01-01T00:00:00Z' })).toEqual(all);
+    expect(await tail(c, handle, 1, { since: '2000-01-01T00:00:00Z' })).toEqual(all.slice(-1));
+  });
+
+  test('a followed log since a time begins there and goes on with new lines', async () => {
+    const c = contract();
+    const spec = c.spec();
+    const handle = await c.apply(spec);
+    for (const text of ['before', 'then']) await say(c, spec, handle, text);
+    const [{ at: since }] = (await tail(c, handle, 1)) as [LogLine];
+    const abort = new AbortController();
+    const lines: LogLine[] = [];
+    const following = (async () => {
+      for await (const line of c.runtime.logs(handle, { tail: 10, follow: true, since, signal: abort.signal })) {
+        lines.push(line);
+        if (line.text === 'after') abort.abort();
+      }
+    })();
+    await until(
+      async () => lines,
+      (seen) => seen.some(({ text }) => text === 'then'),
+    );
+    await c.ask(spec, '/say?text=after');
+    await following;
+    expect(lines.filter((line) => line.at < since)).toEqual([]);
+    expect(lines.map(({ text }) => text)).toEqual(['then', 'after']);
+  });
+
+  test('a log of one instance has its lines alone, and that of an unknown one is empty', async () => {
+    const c = contract();
+    const spec = c.spec({ instances: { min: 2, max: 2 } });
+    const handle = await c.apply(spec);
+    const { instances } = await c.runtime.observe(handle);
+    const all = await until(
+      () => tail(c, handle, 100),
+      (lines) => lines.length === 2,
+    );
+    expect(instances).toHaveLength(2);
+    for (const { name } of instances)
+      expect(await tail(c, handle, 100, { instance: name })).toEqual(all.filter((line) => line.instance === name));
+    expect(await tail(c, handle, 100, { instance: 'unknown' })).toEqual([]);
+    expect(await tail(c, handle, 100, { instance: 'unknown', previous: true })).toEqual([]);
+  });
+
+  test('a followed log of one instance has no lines of the others', async () => {
+    const c = contract();
+    const spec = c.spec({ instances: { min: 2, max: 2 } });
+    const handle = await c.apply(spec);
+    const { instances } = await c.runtime.observe(handle);
+    const chosen = instances[1]!.name;
+    const abort = new AbortController();
+    const followed: LogLine[] = [];
+    const options = { tail: 10, follow: true, instance: chosen, signal: abort.signal };
+    const following = (async () => {
+      for await (const line of c.runtime.logs(handle, options)) followed.push(line);
+    })();
+    const bothHaveSpoken = async () => {
+      await c.ask(spec, '/say?text=spoken');
+      const lines = await tail(c, handle, 100);
+      return new Set(lines.filter(({ text }) => text === 'spoken').map(({ instance }) => instance)).size === 2;
+    };
+    await until(bothHaveSpoken, (have) => have);
+    await until(
+      async () => followed,
+      (lines) => lines.some(({ text }) => text === 'spoken'),
+    );
+    abort.abort();
+    await following;
+    expect(new Set(followed.map((line) => line.instance))).toEqual(new Set([chosen]));
+  });
+
+  test('the previous log is that of the run that ended last, and of an instance that never restarted it is empty', async () => {
+    const c = contract();
+    const spec = c.spec();
+    const handle = await c.apply(spec);
+    const textsOf = async (options: Partial<LogOptions>) =>
+      (await tail(c, handle, 100, options)).map(({ text }) => text);
+    await say(c, spec, handle, 'first run');
+    expect(await textsOf({ previous: true })).toEqual([]);
+    await crash(c, spec, handle, 1);
+    await say(c, spec, handle, 'second run');
+    const [name] = (await c.runtime.observe(handle)).instances.map((instance) => instance.name);
+    const previous = await tail(c, handle, 100, { previous: true });
+    expect(previous.map(({ text }) => text)).toEqual(['listening, release 1', 'first run']);
+    expect(await tail(c, handle, 100, { previous: true, instance: name })).toEqual(previous);
+    expect(await tail(c, handle, 1, { previous: true })).toEqual(previous.slice(-1));
+    expect(await tail(c, handle, 100, { previous: true, since: previous[1]!.at })).toEqual(
+      previous.filter((line) => line.at >= previous[1]!.at),
+    );
+    expect(await textsOf({ previous: true, follow: true }), 'ends although it is followed').toContain('first run');
+    expect(await textsOf({})).toContain('second run');
+    await crash(c, spec, handle, 2);
+    const later = await textsOf({ previous: true });
+    expect(later).toContain('second run');
+    expect(later).not.toContain('first run');
+  });
+
+  test('the previous log of an instance that waits to be started again is that of the run that crashed', async () => {
+    const c = contract();
+    if (c.runtime.pretends) return;
+    // The first run serves until it is told to end; later ones end at once.
+    const script = `const { appendFileSync, readFileSync } = require('node:fs');
+      appendFileSync('runs', 'x');
+      const run = readFileSync('runs').length;
+      console.log('run ' + run);
+      if (run > 1) process.exit(3);
+      const answer = (request, response) => request.url === '/exit' ? process.exit(7) : response.end('{}');
+      require('node:http').createServer(answer).listen(Number(process.env.PORT ?? 8080));`;
+    const spec = c.spec({ entrypoint: ['node', '-e'], arguments: [script] });
+    const handle = await c.apply(spec);
+    await c.get(spec, '/exit').catch(() => undefined);
+    await until(
+      async () => ({ all: await tail(c, handle, 100), previous: await tail(c, handle, 100, { previous: true }) }),
+      // The crashed run is the last one: no later run has begun.
+      ({ all, previous }) =>
+        previous.length === 1 && /^run [2-9]$/.test(previous[0]!.text) && previous[0]!.text === all.at(-1)!.text,
+      30_000,
+    );
+  });
+
   test('metrics, where the runtime has them, name each instance', async () => {
     const c = contract();
     const spec = c.spec();
@@ -130,9 +262,28 @@ export function describeBuilding(contract: () => Contract): void {
   });
 }
 
-async function tail(c: Contract, handle: Handle, count: number): Promise<LogLine[]> {
+async function tail(c: Contract, handle: Handle, count: number, options: Partial<LogOptions> = {}): Promise<LogLine[]> {
   const lines: LogLine[] = [];
   const signal = new AbortController().signal;
-  for await (const line of c.runtime.logs(handle, { tail: count, follow: false, signal })) lines.push(line);
+  for await (const line of c.runtime.logs(handle, { tail: count, follow: false, signal, ...options })) lines.push(line);
   return lines;
+}
+
+/** Makes the only instance write a line and waits until the log ends with it. The next line has a later time. */
+async function say(c: Contract, spec: WorkloadSpec, handle: Handle, text: string): Promise<void> {
+  await c.ask(spec, `/say?text=${encodeURIComponent(text)}`);
+  await until(
+    () => tail(c, handle, 1),
+    ([last]) => last?.text === text && Date.now() > Date.parse(last.at),
+  );
+}
+
+/** Makes the only instance end with status 7, and waits until it runs again. */
+async function crash(c: Contract, spec: WorkloadSpec, handle: Handle, restarts: number): Promise<void> {
+  await c.ask(spec, '/exit?code=7');
+  await until(
+    () => c.runtime.observe(handle),
+    ({ state, instances }) => state === 'running' && instances[0]!.restarts >= restarts,
+    30_000,
+  );
 }

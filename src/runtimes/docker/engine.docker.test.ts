@@ -13,7 +13,7 @@ import { hostOf, newContext, newIdentity, nextSpec } from '#runtimes/contract/fi
 import type { HttpAnswer } from '#runtimes/contract/memory-router.ts';
 import { startTraffic, until } from '#runtimes/contract/setup.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
-import type { LogLine, Probe } from '#runtimes/runtime.ts';
+import type { Handle, LogLine, Probe } from '#runtimes/runtime.ts';
 import { restartEngine } from '#test/harness/docker-engine.ts';
 import { BUSYBOX_IMAGE } from '#test/harness/docker-images.ts';
 import { createDockerRuntime } from './index.ts';
@@ -160,6 +160,13 @@ test('logs of all instances come in order, and following goes on with the next r
   expect(mine.every((value, index) => index === 0 || value === mine[index - 1]! + 1)).toBe(true);
 });
 
+async function previousTexts(handle: Handle): Promise<string[]> {
+  const texts: string[] = [];
+  const options = { tail: 100, follow: false, previous: true, signal: new AbortController().signal };
+  for await (const { text } of bench.runtime.logs(handle, options)) texts.push(text);
+  return texts;
+}
+
 describe.skipIf(testEngine.directory === null)('an engine that is restarted', () => {
   test('has its services back under the same routes and names, stopped ones stay stopped', async () => {
     const spec = bench.spec({ instances: { min: 2, max: 2 } });
@@ -186,6 +193,9 @@ describe.skipIf(testEngine.directory === null)('an engine that is restarted', ()
       release: '1',
     });
     expect(await bench.runtime.observe(stoppedHandle)).toMatchObject({ state: 'stopped' });
+    // The engine has forgotten its events.
+    expect(await previousTexts(handle)).toEqual(['listening', 'listening']);
+    expect(await previousTexts(stoppedHandle)).toEqual([]);
     const next = nextSpec(spec);
     expect(await bench.runtime.observe(await bench.apply(next))).toMatchObject({ state: 'running', generation: 2 });
   });

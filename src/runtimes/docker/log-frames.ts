@@ -53,7 +53,7 @@ export class LogDemultiplexer {
 }
 
 /** Time stamps of equal width, so that they compare as text (an engine may leave out trailing zeros). */
-const normalStamp = (stamp: string): string => {
+export const normalStamp = (stamp: string): string => {
   const [seconds, fraction = ''] = stamp.replace(/Z$/, '').split('.');
   return `${seconds}.${fraction.padEnd(9, '0')}`;
 };

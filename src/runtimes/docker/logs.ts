@@ -1,36 +1,75 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
 import { LineQueue } from '#runtimes/tools/line-queue.ts';
-import type { Handle, LogLine } from '#runtimes/runtime.ts';
+import { earliestOf, isChosen, isWithin, later, type LogWindow } from '#runtimes/tools/log-window.ts';
+import type { Handle, LogLine, LogOptions } from '#runtimes/runtime.ts';
 import { unless } from './errors.ts';
 import { findInstance, listInstances } from './instances.ts';
 import type { Instance } from './instances.ts';
 import { LABEL } from './labels.ts';
-import { LogDemultiplexer } from './log-frames.ts';
+import { LogDemultiplexer, normalStamp } from './log-frames.ts';
 import type { RawLine } from './log-frames.ts';
 import type { DockerNode } from './node.ts';
+import { listRunEnds, timeOf } from './run-ends.ts';
 
 interface TimedLine extends LogLine {
   /** Time stamp of the engine, in nanoseconds: orders lines, and marks the position to follow from. */
   stamp: string;
 }
 
-/** Yields lines of all instances, oldest first: the last `tail`, then with `follow` the new ones, also of new instances. */
-export async function* readLogs(
-  node: DockerNode,
-  handle: Handle,
-  options: { tail: number; follow: boolean; signal: AbortSignal },
-): AsyncGenerator<LogLine> {
-  const instances = await listInstances(node, handle.identity);
-  const read = await Promise.all(instances.map((instance) => readTail(node, instance, options.tail, options.signal)));
+/** Yields lines of the chosen instances, oldest first: the last `tail`, then with `follow` the new ones, also of new instances. */
+export async function* readLogs(node: DockerNode, handle: Handle, options: LogOptions): AsyncGenerator<LogLine> {
+  const all = await listInstances(node, handle.identity);
+  const instances = all.filter(({ name }) => isChosen(name, options));
+  const read = await readTails(node, instances, options);
   const lines = read.flat().toSorted((one, other) => (one.stamp < other.stamp ? -1 : 1));
   for (const line of lines.slice(-options.tail)) yield withoutStamp(line);
-  if (!options.follow) return;
+  if (!options.follow || options.previous) return;
   const told = new Map(
     read.flatMap((each, index) => (each.length > 0 ? [[instances[index]!.id, each.at(-1)!.stamp]] : [])),
   );
-  yield* follow(node, handle.identity.serviceId, instances, told, options.signal);
+  yield* follow(node, handle.identity.serviceId, instances, told, options);
 }
+
+/** Reads the last lines of each instance, in the order of the instances. */
+async function readTails(node: DockerNode, instances: Instance[], options: LogOptions): Promise<TimedLine[][]> {
+  const { tail, signal } = options;
+  const from = earliestStamp(options);
+  if (!options.previous)
+    return Promise.all(instances.map((instance) => readTail(node, instance, tail, { from }, signal)));
+  const read: TimedLine[][] = [];
+  // One after the other: the engine cannot count lines back from the end of a run, so each answer may be 30 MB.
+  for (const instance of instances) {
+    const run = await endedRun(node, instance);
+    const window = run && { ...run, from: later(run.from, from) };
+    read.push(window === null ? [] : await readTail(node, instance, tail, window, signal));
+  }
+  return read;
+}
+
+/**
+ * Returns the part of a container's log that its last ended run wrote, in stamps; null if the container never restarted. Where the engine
+ * has forgotten when the run before ended, the part begins with the log.
+ */
+async function endedRun(node: DockerNode, { id, state, restarts }: Instance): Promise<LogWindow | null> {
+  if (timeOf(state.FinishedAt) === null) return null;
+  const found = await listRunEnds(node, id, { since: 0, until: Date.parse(state.StartedAt) / 1000 });
+  const ends = found.map(({ time }) => toStamp(time + 1));
+  if (state.Restarting) return { from: ends.at(-1) };
+  if (!state.Running && restarts === 0 && ends.length === 0) return null;
+  // Engines note the start of a run when its process may have written already: ends are more exact.
+  return { from: ends.at(-2), to: ends.at(-1) ?? normalStamp(state.StartedAt) };
+}
+
+const toStamp = (time: number): string => normalStamp(new Date(time).toISOString());
+
+const earliestStamp = (options: LogOptions): string | undefined => {
+  const earliest = earliestOf(options);
+  return earliest === undefined ? undefined : normalStamp(earliest);
+};
+
+/** Returns a stamp as the engine takes it in queries, in seconds since 1970. */
+const toSeconds = (stamp: string): number => Math.max(Date.parse(`${stamp}Z`), 0) / 1000;
 
 const withoutStamp = ({ stamp: _stamp, ...line }: TimedLine): LogLine => line;
 
@@ -47,39 +86,53 @@ async function readTail(
   node: DockerNode,
   instance: Instance,
   tail: number,
+  window: LogWindow = {},
   abortSignal?: AbortSignal,
 ): Promise<TimedLine[]> {
-  const call = node.engine
-    .getContainer(instance.id)
-    .logs({ follow: false, stdout: true, stderr: true, timestamps: true, tail, abortSignal });
+  const call = node.engine.getContainer(instance.id).logs({
+    follow: false,
+    stdout: true,
+    stderr: true,
+    timestamps: true,
+    ...(window.from === undefined ? {} : { since: toSeconds(window.from) }),
+    // The engine counts `tail` from the end of the log, not from `until`.
+    ...(window.to === undefined ? { tail } : { until: toSeconds(window.to) + 0.001 }),
+    abortSignal,
+  });
   const output = await unless([404, 409], call);
   if (output === null) return [];
   const lines: RawLine[] = [];
-  const frames = new LogDemultiplexer((line) => lines.push(line));
+  const frames = new LogDemultiplexer((line) => {
+    if (!isWithin(line.stamp, window)) return;
+    lines.push(line);
+    if (lines.length > 2 * tail) lines.splice(0, tail);
+  });
   frames.write(output);
   frames.end();
-  return lines.map((line) => toLine(instance, line));
+  return lines.slice(-tail).map((line) => toLine(instance, line));
 }
 
 /** Returns the last lines of one instance as text, for error messages. */
 export const lastLines = (node: DockerNode, instance: Instance, count: number): Promise<LogLine[]> =>
   readTail(node, instance, count);
 
-/** Yields new lines of these instances and of those that start later, until the signal is aborted. */
+/** Yields new lines of these instances and of chosen ones that start later, until the signal is aborted. */
 async function* follow(
   node: DockerNode,
   serviceId: string,
   instances: Instance[],
   told: Map<string, string>,
-  signal: AbortSignal,
+  options: LogOptions,
 ): AsyncGenerator<LogLine> {
+  const { signal } = options;
+  const from = earliestStamp(options);
   const queue = new LineQueue(signal);
   const following = new Set<string>();
   const fail = (error: unknown) => queue.fail(error);
   const start = (instance: Instance) => {
-    if (following.has(instance.id)) return;
+    if (following.has(instance.id) || !isChosen(instance.name, options)) return;
     following.add(instance.id);
-    followInstance(node, instance, told, queue, signal)
+    followInstance(node, instance, { told, from }, queue, signal)
       .catch(fail)
       .finally(() => following.delete(instance.id));
   };
@@ -133,11 +186,11 @@ async function watchStarts(
 async function followInstance(
   node: DockerNode,
   instance: Instance,
-  told: Map<string, string>,
+  { told, from }: { told: Map<string, string>; from: string | undefined },
   queue: LineQueue,
   signal: AbortSignal,
 ): Promise<void> {
-  const after = told.get(instance.id);
+  const after = told.get(instance.id) ?? from;
   const stream = (await unless(
     [404, 409],
     node.engine.getContainer(instance.id).logs({
@@ -145,14 +198,14 @@ async function followInstance(
       stdout: true,
       stderr: true,
       timestamps: true,
-      ...(after === undefined ? {} : { since: Date.parse(`${after}Z`) / 1000 }),
+      ...(after === undefined ? {} : { since: toSeconds(after) }),
       abortSignal: signal,
     } as never) as unknown as Promise<Readable>,
   )) as Readable | null;
   if (stream === null) return;
   // `since` is coarser than the stamps: lines already returned are skipped here.
   const frames = new LogDemultiplexer((line) => {
-    if (line.stamp <= (told.get(instance.id) ?? '')) return;
+    if (line.stamp <= (told.get(instance.id) ?? '') || !isWithin(line.stamp, { from })) return;
     told.set(instance.id, line.stamp);
     queue.push(withoutStamp(toLine(instance, line)));
   });

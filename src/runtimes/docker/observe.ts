@@ -1,5 +1,4 @@
 import type Docker from 'dockerode';
-import type { Readable } from 'node:stream';
 import type {
   Handle,
   InstanceEndpoints,
@@ -15,6 +14,7 @@ import type { DockerNode } from './node.ts';
 import { checkInstance, readinessOf } from './readiness.ts';
 import { releaseFrom } from './release.ts';
 import type { Release } from './release.ts';
+import { listRunEnds, timeOf } from './run-ends.ts';
 
 /** Maximum duration of a readiness check, in seconds: watchers ask often. */
 const LOOK_SECONDS = 2;
@@ -89,9 +89,6 @@ async function isReady(node: DockerNode, instance: Instance, release: Release): 
   return results.every((why) => why === null);
 }
 
-/** Returns null for year 1, the engine's time for events that never happened. */
-export const timeOf = (text: string): string | null => (text.startsWith('0001-') ? null : new Date(text).toISOString());
-
 async function lastExit(node: DockerNode, instance: Instance): Promise<InstanceObservation['lastExit']> {
   const { state } = instance;
   const at = timeOf(state.FinishedAt);
@@ -122,13 +119,8 @@ const SIGNALS: Record<number, string> = {
 
 async function exitCodeAt(node: DockerNode, id: string, at: string): Promise<number | null> {
   const seconds = Math.floor(Date.parse(at) / 1000);
-  const filters = { container: [id], event: ['die'] };
-  // The engine keeps its last 256 events and answers at once when `until` is in the past.
-  const stream = (await node.engine.getEvents({ since: seconds - 2, until: seconds + 2, filters })) as Readable;
-  const text = (await stream.setEncoding('utf8').toArray()).join('').trim();
-  const last = text === '' ? undefined : text.split('\n').at(-1)!;
-  if (last === undefined) return null;
-  return Number((JSON.parse(last) as { Actor: { Attributes: { exitCode: string } } }).Actor.Attributes.exitCode);
+  const ends = await listRunEnds(node, id, { since: seconds - 2, until: seconds + 2 });
+  return ends.at(-1)?.exitCode ?? null;
 }
 
 /** Measures CPU and memory of each running instance over the last second. */

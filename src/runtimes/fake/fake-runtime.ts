@@ -11,6 +11,7 @@ import type {
   InstanceEndpoints,
   InstanceMetrics,
   LogLine,
+  LogOptions,
   Observation,
   Runtime,
   RuntimeContext,
@@ -201,10 +202,7 @@ export class FakeRuntimeObject implements FakeRuntime {
     this.#store.delete(identity.serviceId);
   }
 
-  async *logs(
-    handle: Handle,
-    options: { tail: number; follow: boolean; signal: AbortSignal },
-  ): AsyncGenerator<LogLine, void, undefined> {
+  async *logs(handle: Handle, options: LogOptions): AsyncGenerator<LogLine, void, undefined> {
     await this.#enter('logs', handle.identity);
     yield* readLog(this.#store, handle.identity.serviceId, options);
   }
@@ -300,7 +298,8 @@ export class FakeRuntimeObject implements FakeRuntime {
     const found = service?.instances.find(({ name }) => name === instance);
     if (!service || !found || service.stopped) return null;
     const lastExit = { code: null, signal: null, reason, at: now() };
-    const fresh = { ...newInstance(found.name), port: found.port, restarts: found.restarts + 1, lastExit };
+    const { port, startedAt: previousStartedAt } = found;
+    const fresh = { ...newInstance(found.name), port, previousStartedAt, restarts: found.restarts + 1, lastExit };
     const instances = service.instances.map((one) => (one === found ? fresh : one));
     this.#store.write({ ...service, instances });
     this.disk = this.disk.filter(({ kind, name }) => kind !== 'instance' || name !== instance);

@@ -3,11 +3,12 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import type { RouteEntry, Upstream } from '#runtimes/router.ts';
-import type { LogLine, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { LogLine, LogOptions, WorkloadSpec } from '#runtimes/runtime.ts';
 import type { ApplicationHost } from '#runtimes/fake/application.ts';
 import { createApplication } from '#runtimes/fake/application.ts';
 import { wait } from '#runtimes/fake/faults.ts';
 import type { FakeInstance, FakeService, FakeStore } from '#runtimes/fake/store.ts';
+import { earliestOf, isChosen, isWithin } from '#runtimes/tools/log-window.ts';
 
 /** Time in the format of log lines and observations. */
 export const now = (): string => new Date().toISOString();
@@ -28,24 +29,33 @@ export function writeLog(
     store.appendLog(identity.serviceId, { at: now(), instance, generation: identity.generation, stream, text: line });
 }
 
-/** Yields the last lines of a service's log, then with `follow` the new ones until the signal is aborted. */
+/** Yields the last chosen lines of a service's log, then with `follow` the new ones until the signal is aborted. */
 export async function* readLog(
   store: FakeStore,
   serviceId: string,
-  options: { tail: number; follow: boolean; signal: AbortSignal },
+  options: LogOptions,
 ): AsyncGenerator<LogLine, void, undefined> {
+  const from = earliestOf(options);
+  const instances = store.read(serviceId)?.instances ?? [];
+  const isWanted = (line: LogLine): boolean =>
+    isChosen(line.instance, options) &&
+    isWithin(line.at, { from }) &&
+    (!options.previous || instances.some((instance) => isOfEndedRun(instance, line)));
   const all = store.readLog(serviceId, 0);
-  yield* options.tail > 0 ? all.slice(-options.tail) : [];
+  yield* options.tail > 0 ? all.filter(isWanted).slice(-options.tail) : [];
   let seen = all.length;
-  while (options.follow && !options.signal.aborted) {
+  while (options.follow && !options.previous && !options.signal.aborted) {
     await wait(20, options.signal).catch((error: unknown) => {
       if (!options.signal.aborted) throw error;
     });
     const lines = store.readLog(serviceId, seen);
     seen += lines.length;
-    yield* lines;
+    yield* lines.filter(isWanted);
   }
 }
+
+const isOfEndedRun = ({ name, previousStartedAt: from, startedAt: to }: FakeInstance, line: LogLine): boolean =>
+  from !== undefined && line.instance === name && isWithin(line.at, { from, to });
 
 /** Servers of this process, which answer for the pretended instances. */
 export class FakeServers {
@@ -128,6 +138,7 @@ export class FakeServers {
       lastExit: { code, signal: null, reason: `ended with status ${code}`, at: now() },
       restarts: instance.restarts + 1,
       process: crypto.randomUUID(),
+      previousStartedAt: instance.startedAt,
       startedAt: now(),
     });
     const instances = stored.instances.map((instance) => (instance.name === name ? again(instance) : instance));

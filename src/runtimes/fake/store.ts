@@ -10,6 +10,8 @@ export interface FakeInstance {
   /** Differs between two pretended processes of the instance. */
   process: string;
   startedAt: string;
+  /** Start of the process before the present one; undefined if there was none. */
+  previousStartedAt?: string;
   restarts: number;
   lastExit: InstanceObservation['lastExit'];
   /** Port of the instance's server, null without a router. */

@@ -38,6 +38,7 @@ import {
   type InstanceEndpoints,
   type InstanceMetrics,
   type LogLine,
+  type LogOptions,
   type Observation,
   type Runtime,
   type RuntimeContext,
@@ -202,15 +203,12 @@ export class HostRuntime implements Runtime {
     return spec ? spec.gracePeriodSeconds * 1000 : REMOVE_GRACE_MS;
   }
 
-  async *logs(
-    handle: Handle,
-    options: { tail: number; follow: boolean; signal: AbortSignal },
-  ): AsyncGenerator<LogLine> {
+  async *logs(handle: Handle, options: LogOptions): AsyncGenerator<LogLine> {
     const { serviceId } = handle.identity;
     const { layout } = this.#parts;
-    if (!options.follow) return yield* tailService(layout, serviceId, options.tail);
+    if (!options.follow || options.previous) return yield* tailService(layout, serviceId, options);
     const signal = anySignal([options.signal, this.#closed.signal]);
-    return yield* followService(layout, serviceId, options.tail, signal);
+    return yield* followService(layout, serviceId, { ...options, signal });
   }
 
   exec(handle: Handle, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newId } from '#kernel/ids.ts';
 import { allRoutes } from '#app/routes.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
@@ -113,7 +114,7 @@ beforeAll(async () => {
   });
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
   const http = createHttpClient({ allowedPrivateAddresses: ['127.0.0.0/8'] });
-  const delivery = createWebhookDelivery({ platform: app.platform, http, times: { poll: 50 } });
+  const delivery = createWebhookDelivery({ platform: app.platform, nodeId: newId(), http, times: { poll: 50 } });
   delivery.start();
   stops.push(() => delivery.stop());
   const watch = setInterval(() => commandLines().forEach((line) => seenProcesses.add(line)), 25);

@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, watch } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { LogWindow } from '#runtimes/tools/log-window.ts';
 import type { LoggedLine } from '#runtimes/tools/shim/log.ts';
 import { logFile } from '#runtimes/tools/shim/state.ts';
 
@@ -8,39 +9,53 @@ export type ShimLogLine = LoggedLine;
 
 /** Number of bytes read at once from the end of a log file. */
 const CHUNK = 64 * 1024;
+const NEWLINE = 0x0a;
 
-/** Returns the last `tail` lines of a shim's log, rotated files included, oldest first. Reads no more of the files than needed. */
-export function readShimLog(directory: string, tail: number): ShimLogLine[] {
-  const lines: string[] = [];
-  for (let n = 0; lines.length < tail; n++) {
-    const found = lastLines(n === 0 ? logFile(directory) : `${logFile(directory)}.${n}`, tail - lines.length);
-    // The newest file is missing for a moment during a rotation.
-    if (found === null && n > 0) break;
-    lines.unshift(...(found ?? []));
+/**
+ * Returns the last `tail` lines of a window of a shim's log, rotated files included, oldest first. Reads no more of the files than needed.
+ */
+export function readShimLog(directory: string, tail: number, window: LogWindow = {}): ShimLogLine[] {
+  const { from = '', to } = window;
+  const lines: ShimLogLine[] = [];
+  if (tail < 1) return lines;
+  for (const text of linesFromEnd(logFile(directory))) {
+    const line = JSON.parse(text) as ShimLogLine;
+    if (line.time < from) break;
+    if (to === undefined || line.time < to) lines.push(line);
+    if (lines.length === tail) break;
   }
-  return lines.map((line) => JSON.parse(line) as ShimLogLine);
+  return lines.reverse();
 }
 
-/** Returns the last lines of a file; null if absent. */
-function lastLines(path: string, count: number): string[] | null {
-  const fd = openIfThere(path);
-  if (fd === null) return null;
-  try {
-    const parts: Buffer[] = [];
-    let at = fstatSync(fd).size;
-    let newlines = 0;
-    while (at > 0 && newlines <= count) {
-      const part = Buffer.alloc(Math.min(CHUNK, at));
-      at -= part.length;
-      readSync(fd, part, 0, part.length, at);
-      for (const byte of part) if (byte === 0x0a) newlines++;
-      parts.unshift(part);
+/** Yields the lines of a log and its rotated files, newest first. */
+function* linesFromEnd(path: string): Generator<string> {
+  for (let n = 0; ; n++) {
+    const fd = openIfThere(n === 0 ? path : `${path}.${n}`);
+    // The newest file is missing for a moment during a rotation.
+    if (fd === null && n > 0) return;
+    if (fd === null) continue;
+    try {
+      yield* fileFromEnd(fd);
+    } finally {
+      closeSync(fd);
     }
-    const lines = Buffer.concat(parts).toString('utf8').split('\n');
-    lines.pop();
-    return lines.slice(-count);
-  } finally {
-    closeSync(fd);
+  }
+}
+
+/** Yields the lines of a file, newest first, without a line at the end that is still being written. */
+function* fileFromEnd(fd: number): Generator<string> {
+  let at = fstatSync(fd).size;
+  /** Beginning of a line whose rest was read, with its line end; at first, what follows the last line end. */
+  let head = Buffer.alloc(0);
+  while (at > 0) {
+    const part = Buffer.alloc(Math.min(CHUNK, at));
+    at -= part.length;
+    readSync(fd, part, 0, part.length, at);
+    const bytes = Buffer.concat([part, head]);
+    const start = at === 0 ? 0 : bytes.indexOf(NEWLINE) + 1;
+    const isCut = at > 0 && start === 0;
+    head = isCut ? bytes : bytes.subarray(0, start);
+    if (!isCut) yield* bytes.toString('utf8', start).split('\n').slice(0, -1).reverse();
   }
 }
 

@@ -49,6 +49,8 @@ export interface ShimState {
   state: 'starting' | 'running' | 'backoff' | 'stopping' | 'stopped';
   restarts: number;
   startedAt: string | null;
+  /** Start of the process before the present one; absent in states of older versions. */
+  previousStartedAt?: string | null;
   lastExit: LastExit | null;
   /** True if it holds a listening socket, so that its process can be replaced without a gap. */
   listens?: boolean;

@@ -76,6 +76,7 @@ export class Supervisor {
     this.#save({
       state: 'running',
       process: identify(child.pid, this.#bootId),
+      previousStartedAt: this.#state.startedAt,
       startedAt: child.startedAt.toISOString(),
     });
     this.#watchLiveness(child);

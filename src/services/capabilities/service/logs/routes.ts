@@ -7,6 +7,15 @@ import { readNewestLog } from '#services/capabilities/service/executions/index.t
 import { FollowQuery, refuseFollow } from '#services/capabilities/service/logs/follow.ts';
 import { idOfLine } from '#services/capabilities/service/logs/line-id.ts';
 import { ServiceLogList } from '#services/capabilities/service/logs/schema.ts';
+import {
+  isSince,
+  PreviousQuery,
+  refuseInstances,
+  selectKept,
+  SelectionQuery,
+  toLogOptions,
+  type Selection,
+} from '#services/capabilities/service/logs/selection.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
 import type { ServiceNeeds } from '#services/service/needs.ts';
 import { clusterOf, type ServiceTarget } from '#services/service/target.ts';
@@ -29,6 +38,8 @@ export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
     query: Type.Object({
       ...FollowQuery,
       tail: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, description: 'Number of lines, 1000 without.' })),
+      ...SelectionQuery,
+      ...PreviousQuery,
     }),
     answer: { status: 200, body: ServiceLogList },
     errors: [502],
@@ -37,30 +48,32 @@ export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
       refuseFollow(call.query, call.target.organizationId);
       const tail = call.query.tail ?? TAIL_DEFAULT;
       // Kinds that run to an end write into the log of their execution.
-      if (kind.capabilities?.executions)
-        return {
-          results: (await inSnapshot(call, (inside) => readNewestLog(inside, call.target, tail))).map(toRunLog),
-        };
-      return { results: (await readLines(call, needs, call.target, tail, call.signal)).map(toServiceLog) };
+      if (kind.capabilities?.executions) {
+        refuseInstances(call.query);
+        const isWanted = isSince(call.query);
+        const lines = await inSnapshot(call, (inside) => readNewestLog(inside, call.target, tail));
+        return { results: lines.filter((line) => isWanted(line.created_at)).map(toRunLog) };
+      }
+      return { results: (await readLines(call, needs, call.target, { ...call.query, tail })).map(toServiceLog) };
     },
   }),
 ];
 
 async function readLines(
-  context: Context,
+  call: Context & { signal: AbortSignal },
   needs: ServiceNeeds,
   service: ServiceTarget,
-  tail: number,
-  signal: AbortSignal,
+  { tail, ...selection }: Selection & { tail: number },
 ): Promise<LogLine[]> {
-  const kept = () => readLastLines(context.db, service, service.id);
+  const kept = async () => selectKept(await readLastLines(call.db, service, service.id), selection).slice(-tail);
   // Nothing runs: what the last instance wrote that did not get ready is all that there is.
-  if (!service.handle) return (await kept()).slice(-tail);
+  if (!service.handle) return kept();
   try {
     const runtime = await needs.runtimeOf(clusterOf(service));
     const lines: LogLine[] = [];
-    for await (const line of runtime.logs(service.handle as Handle, { tail, follow: false, signal })) lines.push(line);
-    return lines.length > 0 ? lines.slice(-tail) : (await kept()).slice(-tail);
+    const options = { ...toLogOptions(selection), tail, follow: false, signal: call.signal };
+    for await (const line of runtime.logs(service.handle as Handle, options)) lines.push(line);
+    return lines.length > 0 ? lines.slice(-tail) : await kept();
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw badGateway(`The log cannot be read from the cluster: ${(error as Error).message}`, error);

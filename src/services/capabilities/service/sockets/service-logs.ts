@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { badGateway } from '#kernel/errors.ts';
 import type { EventStreams } from '#platform/events/stream.ts';
+import { Type } from '#platform/http/schema.ts';
 import { defineSocket, type Peer, type Socket, type SocketCall } from '#platform/sockets/index.ts';
 import {
   listExecutions,
@@ -9,6 +10,14 @@ import {
   readLastLines,
   type ExecutionLine,
 } from '#deployments/index.ts';
+import {
+  isSince,
+  refuseInstances,
+  selectKept,
+  SelectionQuery,
+  toLogOptions,
+  type Selection,
+} from '#services/capabilities/service/logs/selection.ts';
 import type { ServiceSocketNeeds } from '#services/capabilities/service/sockets/needs.ts';
 import { runtimeOf } from '#services/capabilities/service/sockets/runtime.ts';
 import { serviceOfQuery } from '#services/capabilities/service/sockets/targets.ts';
@@ -16,7 +25,7 @@ import { findServiceById } from '#services/service/queries.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 import type { Handle, LogLine, Runtime } from '#runtimes/runtime.ts';
 
-type LogCall = SocketCall<ServiceTarget>;
+type LogCall = SocketCall<ServiceTarget, Selection>;
 
 /** Lines from before the opening that are sent first. */
 const TAIL = 1000;
@@ -32,8 +41,12 @@ export const serviceLogSocket = (needs: ServiceSocketNeeds): Socket =>
     frames: 'text, each a line: `{"created_at": <ms since 1970>, "message", "pod_name", "version"}`',
     target: serviceOfQuery,
     action: 'service.read',
-    open: async (call) => {
-      if (needs.kindsWithRuns.includes(call.target.kind)) return (peer) => followRuns(call, peer);
+    query: Type.Object(SelectionQuery),
+    open: async (call: LogCall) => {
+      if (needs.kindsWithRuns.includes(call.target.kind)) {
+        refuseInstances(call.query);
+        return (peer) => followRuns(call, peer);
+      }
       // Before the handshake, as long as another machine can still be asked instead of this one.
       const runtime = await runtimeOf(needs, call.target);
       return (peer) => followInstances(call, runtime, needs.streams, peer);
@@ -50,6 +63,7 @@ const frameOf = (line: { at: string; text: string; instance?: string; generation
 
 async function followInstances(call: LogCall, runtime: Runtime, streams: EventStreams, peer: Peer): Promise<void> {
   const { target } = call;
+  const options = { ...toLogOptions(call.query), signal: peer.signal };
   let handle = target.handle as Handle | null;
   if (handle === null) {
     await sendKept(call, peer);
@@ -58,9 +72,9 @@ async function followInstances(call: LogCall, runtime: Runtime, streams: EventSt
   }
   try {
     let isEmpty = true;
-    for await (const _line of runtime.logs(handle, { tail: 1, follow: false, signal: peer.signal })) isEmpty = false;
+    for await (const _line of runtime.logs(handle, { ...options, tail: 1, follow: false })) isEmpty = false;
     if (isEmpty) await sendKept(call, peer);
-    for await (const line of runtime.logs(handle, { tail: TAIL, follow: true, signal: peer.signal }))
+    for await (const line of runtime.logs(handle, { ...options, tail: TAIL, follow: true }))
       await peer.send(frameOf(line));
   } catch (error) {
     if (peer.signal.aborted) return;
@@ -69,9 +83,9 @@ async function followInstances(call: LogCall, runtime: Runtime, streams: EventSt
 }
 
 /** Sends the last lines of the newest instance that did not become ready. */
-async function sendKept({ db, target }: LogCall, peer: Peer): Promise<void> {
+async function sendKept({ db, target, query }: LogCall, peer: Peer): Promise<void> {
   const lines: LogLine[] = await readLastLines(db, target, target.id);
-  for (const line of lines) await peer.send(frameOf(line));
+  for (const line of selectKept(lines, query)) await peer.send(frameOf(line));
 }
 
 /** Waits for the first deployment of a service and returns its handle; null if the client disconnects before. */
@@ -94,12 +108,13 @@ async function awaitHandle(
 }
 
 /** Sends the last lines of the newest execution, then its new lines, then those of each later one. */
-async function followRuns({ db, target }: LogCall, peer: Peer): Promise<void> {
+async function followRuns({ db, target, query }: LogCall, peer: Peer): Promise<void> {
+  const isWanted = isSince(query);
   let run: { id: string; deployment_id: string | null; service_id: string } | undefined;
   let sequence = 0;
   const send = async ({ lines, last }: { lines: ExecutionLine[]; last: number }) => {
     sequence = last;
-    for (const line of lines) await peer.send(frameOf(line));
+    for (const line of lines) if (isWanted(line.at)) await peer.send(frameOf(line));
   };
   for (let isFirst = true; !peer.signal.aborted; isFirst = false) {
     const newest = await listExecutions(db, target, target.id).limit(1).executeTakeFirst();

@@ -1,0 +1,75 @@
+import { invalidField } from '#kernel/errors.ts';
+import { Type } from '#platform/http/schema.ts';
+import type { LogLine, LogOptions } from '#runtimes/runtime.ts';
+
+/** Query parameters of every log of a service, live ones included. */
+export const SelectionQuery = {
+  since: Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description:
+        'Only lines at or after this time: RFC 3339, such as `2026-01-31T09:00:00Z`; a `+` is written `%2B`.',
+    }),
+  ),
+  pod_name: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 255,
+      description:
+        'Only lines of this instance, as the lines name it; an unknown one has none. Refused for services that run to an end.',
+    }),
+  ),
+};
+
+/** Query parameter of logs that end with their newest line. */
+export const PreviousQuery = {
+  previous: Type.Optional(
+    Type.Boolean({
+      description:
+        'Only lines of the run of each instance that ended last, such as one that crashed; none of an instance that never restarted. Refused for services that run to an end.',
+    }),
+  ),
+};
+
+/** Choice among the lines of a service, by query parameters. */
+export interface Selection {
+  since?: string;
+  pod_name?: string;
+  previous?: boolean;
+}
+
+export const toLogOptions = ({
+  since,
+  pod_name,
+  previous,
+}: Selection): Omit<LogOptions, 'tail' | 'follow' | 'signal'> => ({
+  since,
+  instance: pod_name,
+  previous,
+});
+
+/** Returns the function that tells whether a time is not before `since`. */
+export function isSince({ since }: Selection): (at: string) => boolean {
+  if (since === undefined) return () => true;
+  const earliest = Date.parse(since);
+  return (at) => Date.parse(at) >= earliest;
+}
+
+/** Returns the selected lines of a removed instance. It is no previous run: those are of instances that restarted. */
+export function selectKept(lines: LogLine[], selection: Selection): LogLine[] {
+  const isWanted = isSince(selection);
+  if (selection.previous) return [];
+  return lines.filter(
+    ({ at, instance }) => isWanted(at) && (selection.pod_name === undefined || selection.pod_name === instance),
+  );
+}
+
+/** Throws 400 for a selection by instances in the log of a service that runs to an end. */
+export function refuseInstances({ pod_name, previous }: Selection): void {
+  const field = pod_name !== undefined ? 'pod_name' : previous ? 'previous' : null;
+  if (field === null) return;
+  throw invalidField(
+    field,
+    'must be left out: this service runs to an end and has executions instead of instances; GET …/execution lists them, and each has a log',
+  );
+}
