@@ -108,8 +108,8 @@ module.exports = {
     never(
       'runtime-to-runtime',
       'Runtimes share tools, never one another.',
-      { path: '^src/runtimes/(docker|host|fake|proxy)/', pathNot: TEST_ONLY },
-      { path: '^src/runtimes/(docker|host|fake|proxy)/', pathNot: '^src/runtimes/$1/' },
+      { path: '^src/runtimes/(docker|host|kubernetes|fake|proxy)/', pathNot: TEST_ONLY },
+      { path: '^src/runtimes/(docker|host|kubernetes|fake|proxy)/', pathNot: '^src/runtimes/$1/' },
     ),
     never(
       'resource-folders',

@@ -268,6 +268,8 @@ create table cluster (
   work_number bigint not null default 0,
   reached_at timestamp with time zone,
   capabilities jsonb,
+  watched_by uuid,
+  watched_until timestamp with time zone,
   constraint cluster_credentials_fkey FOREIGN KEY (organization_id, credentials_id) REFERENCES credentials(organization_id, id),
   constraint cluster_node_id_fkey FOREIGN KEY (node_id) REFERENCES node(id),
   constraint cluster_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,

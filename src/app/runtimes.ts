@@ -5,6 +5,7 @@ import { publishedRange } from '#platform/settings/port-range.ts';
 import { hiddenFrom } from '#platform/settings/hidden-files.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { findDockerSocket } from '#runtimes/docker/socket.ts';
+import type { KubernetesRuntimes } from '#app/kubernetes.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
 import type { Router } from '#runtimes/router.ts';
 import { diskLimits } from '#runtimes/tools/disk-limits.ts';
@@ -23,12 +24,16 @@ export interface Runtimes extends ClusterRuntimes, MachineRuntimes {
   endProxy(): Promise<void>;
 }
 
-/** Creates the runtimes of this machine. `router` replaces the node's own reverse proxy, which is otherwise started on first use. */
+/**
+ * Creates the runtimes of this machine. `router` replaces the node's own reverse proxy, which is otherwise started on first use;
+ * `kubernetes` has the runtimes of Kubernetes clusters.
+ */
 export function createRuntimes(
   settings: Settings,
   installation: string,
   log: Logger,
   ownRouter?: Runtimes['router'],
+  kubernetes?: KubernetesRuntimes,
 ): Runtimes {
   const line = (text: string) => log.info(text);
   const made = new Map<Name, Promise<Runtime>>();
@@ -97,7 +102,7 @@ export function createRuntimes(
         return createFakeRuntime({ router: await router(), directory: path.join(settings.dataDir, 'fake') });
       }
       default:
-        throw new RuntimeError('refused', `This release has no runtime ${name}: use a host or docker cluster.`);
+        throw new RuntimeError('refused', `There is no runtime ${name} on this machine.`);
     }
   };
   const onMachine = (name: string): Promise<Runtime> => {
@@ -112,8 +117,8 @@ export function createRuntimes(
   };
   return {
     onMachine,
-    // Every cluster is on a runtime of this machine so far.
-    runtimeOf: (cluster) => onMachine(cluster.runtime),
+    runtimeOf: async (cluster) =>
+      cluster.runtime === 'kubernetes' && kubernetes ? kubernetes.runtimeOf(cluster) : onMachine(cluster.runtime),
     router,
     choose: async () => {
       if (settings.runtime !== 'auto') return settings.runtime;
@@ -125,6 +130,7 @@ export function createRuntimes(
           (ready) => ready.close(),
           () => undefined,
         );
+      await kubernetes?.close();
       await closeRouter();
     },
     endProxy: async () => {

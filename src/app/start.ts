@@ -12,6 +12,7 @@ import { createImages } from '#services/images/registry-images.ts';
 import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { allRoutes } from '#app/routes.ts';
 import { allSockets } from '#app/sockets.ts';
+import { KubernetesRuntimes } from '#app/kubernetes.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import type { ClusterRef } from '#runtimes/runtime.ts';
 import { shutDown, type ShutdownStep } from '#kernel/shutdown.ts';
@@ -66,7 +67,8 @@ export async function start(
     onStop('heartbeat', await startHeartbeat(base.platform, base.nodeId));
     const tracer = await createTracer(settings.otlpEndpoint, base.nodeId, log);
     onStop('traces', () => tracer.close());
-    const runtimes = createRuntimes(settings, base.installation.id, log);
+    const kubernetes = new KubernetesRuntimes(base.platform, base.installation.id);
+    const runtimes = createRuntimes(settings, base.installation.id, log, undefined, kubernetes);
     onStop('runtimes', () => runtimes.close());
     const runtime = await runtimes.choose();
     const sources = createSources(base.platform);

@@ -60,6 +60,15 @@ function createProgram(environment: Environment): Command {
     .description('where each cluster is, when it answered last, and what does not work there')
     .action(async () => (await import('#cli/inspect.ts')).inspectClustersCommand(settings()));
   program
+    .command('cluster')
+    .description('what clusters need')
+    .command('rbac')
+    .description(
+      'print the account and the rights that a Kubernetes cluster is connected with, for `kubectl apply -f -`',
+    )
+    .option('--namespace <name>', 'namespace of the account', 'quarterdeck')
+    .action(async ({ namespace }: { namespace: string }) => (await import('#cli/cluster.ts')).rbacCommand(namespace));
+  program
     .command('demo')
     .description('deploy the example application and show its address and answer')
     .addOption(new Option('--remove', 'remove it afterwards without asking').conflicts('keep'))

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe } from 'vitest';
 import { describeApplying } from '#runtimes/contract/applying.ts';
 import { describeDisk } from '#runtimes/contract/disk.ts';
 import { describeEgress } from '#runtimes/contract/egress.ts';
@@ -37,16 +37,19 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
       await opened?.close();
     }, options.timeoutMs ?? 120_000);
 
-    describe('observing', () => describeObserving(contract));
-    describe('building', () => describeBuilding(contract));
-    describe('images', () => describeImages(contract));
-    describe('disk', () => describeDisk(contract, options));
-    describe('executing', () => describeExecuting(contract));
+    if (options.isSmall) afterEach(() => contract().clear());
+
+    const without = options.without ?? {};
+    describe('observing', () => describeObserving(contract, options));
+    describe.skipIf(without.builds)('building', () => describeBuilding(contract));
+    describe.skipIf(without.builds)('images', () => describeImages(contract));
+    describe.skipIf(without.disk)('disk', () => describeDisk(contract, options));
+    describe('executing', () => describeExecuting(contract, options));
     describe('applying', () => describeApplying(contract));
     describe('surroundings', () => describeSurroundings(contract, options));
-    describe('commands that end', () => describeTaskEnds(contract, options));
-    describe('what commands find around them', () => describeTasks(contract, options));
-    describe.skipIf(options.without?.egress)('commands that are kept to a list of hosts', () =>
+    describe.skipIf(without.tasks)('commands that end', () => describeTaskEnds(contract, options));
+    describe.skipIf(without.tasks)('what commands find around them', () => describeTasks(contract, options));
+    describe.skipIf(without.egress)('commands that are kept to a list of hosts', () =>
       describeEgress(contract, options),
     );
     describe('lifecycle', () => describeLifecycle(contract, options));

@@ -424,14 +424,22 @@ export interface BuildContext extends RuntimeContext {
 
 /** Optional feature of a runtime; services list the features that they need (`service.requires`). */
 export type RuntimeFeature =
-  'registry-images' | 'machine-programs' | 'tasks' | 'egress' | 'kubernetes' | 'keda' | 'older-databases';
+  | 'builds'
+  | 'registry-images'
+  | 'machine-programs'
+  | 'tasks'
+  | 'database-backups'
+  | 'egress'
+  | 'kubernetes'
+  | 'keda'
+  | 'older-databases';
 
 /** Features that a runtime can have. Those of a cluster are these without what its last check found missing (`featuresOf`). */
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
-  host: ['machine-programs', 'tasks', 'egress'],
-  docker: ['registry-images', 'tasks', 'egress'],
-  kubernetes: ['registry-images', 'tasks', 'kubernetes', 'keda'],
-  fake: ['registry-images', 'tasks', 'egress', 'kubernetes', 'keda', 'older-databases'],
+  host: ['builds', 'machine-programs', 'tasks', 'database-backups', 'egress'],
+  docker: ['builds', 'registry-images', 'tasks', 'database-backups', 'egress'],
+  kubernetes: ['registry-images'],
+  fake: ['builds', 'registry-images', 'tasks', 'database-backups', 'egress', 'kubernetes', 'keda', 'older-databases'],
 };
 
 /** Name of the runtime that runs programs of the machine instead of images. */

@@ -13,7 +13,7 @@ import {
   otherComponents,
   type Layout,
 } from '#test/harness/kubernetes/components.ts';
-import { importArchive, importBaseImages, makeArchive } from '#test/harness/kubernetes/images.ts';
+import { importArchive, importBaseImages, makeArchive, type ImageConfig } from '#test/harness/kubernetes/images.ts';
 import { isThere, makeFolder, orderOf, startNamespaces } from '#test/harness/kubernetes/namespaces.ts';
 import { findKubernetesPrograms } from '#test/harness/kubernetes/programs.ts';
 import { waitFor } from '#test/harness/kubernetes/wait-for.ts';
@@ -181,9 +181,10 @@ export async function importImage(
   cluster: TestCluster,
   name: string,
   fill: (archive: Pack) => Promise<void>,
+  config: ImageConfig = { Cmd: ['sh'] },
 ): Promise<void> {
   const { ctr } = findKubernetesPrograms(process.env)!;
-  await importArchive(ownFolder(cluster), ctr, await makeArchive(name, fill, ['sh']));
+  await importArchive(ownFolder(cluster), ctr, await makeArchive(name, fill, config));
 }
 
 function ownFolder(cluster: TestCluster): string {

@@ -65,14 +65,24 @@ export class Program {
   }
 
   async send(method: string, route: string, body?: unknown): Promise<{ status: number; text: string }> {
+    return this.#send(method, route, body === undefined ? null : JSON.stringify(body), 'application/json');
+  }
+
+  /** Puts a text that is no JSON, such as a kubeconfig. */
+  async putText(route: string, text: string, type: string): Promise<void> {
+    const { status, text: answer } = await this.#send('PUT', route, text, type);
+    expect(status, answer).toBeLessThan(300);
+  }
+
+  async #send(method: string, route: string, body: string | null, type: string) {
     const token = readFileSync(tokenFile(this.running.settings), 'utf8').trim();
     const response = await fetch(`${this.running.url}${route}`, {
       method,
       headers: {
         authorization: `Token ${token}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(body === null ? {} : { 'content-type': type }),
       },
-      body: body === undefined ? null : JSON.stringify(body),
+      body,
     });
     return { status: response.status, text: await response.text() };
   }

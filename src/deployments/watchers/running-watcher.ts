@@ -10,7 +10,7 @@ const LOOK_MS = 30_000;
 const OBSERVED_AT_ONCE = 8;
 const OBSERVE_MS = 10_000;
 
-/** A service that should run on this machine, and that no request is under way for. */
+/** A service that should run on a cluster of this machine, and that no request is under way for. */
 interface Wanted {
   id: string;
   organization_id: string;
@@ -35,9 +35,18 @@ export interface StartAgain {
   rollBack(context: Context, place: DeploymentPlace, serviceIds: string[]): Promise<void>;
 }
 
-/** Records of the clusters of this machine. */
+/** Cluster that this machine watches. */
+interface Watched {
+  id: string;
+  runtime: string;
+  /** True if no other cluster shares its runtime. */
+  isApart: boolean;
+}
+
+/** Records of the clusters that this machine watches. */
 export interface MachineRecords {
-  listClusters(db: Database, nodeId: string): Promise<{ id: string; runtime: string }[]>;
+  /** Lists the clusters of this machine, and those of no machine that it watches for the next time. */
+  listClusters(db: Database, nodeId: string): Promise<Watched[]>;
   /** Records that the runtime of clusters has answered, and what it can do now. */
   noteReached(db: Database, clusterIds: string[], found: Capabilities): Promise<unknown>;
 }
@@ -103,8 +112,10 @@ export class RunningWatcher {
 
   async #lookOnce(): Promise<void> {
     const { db } = this.#platform;
-    await this.#noteReached();
-    const wanted = await listWanted(db, this.#nodeId);
+    const clusters = await this.#machine.listClusters(db, this.#nodeId);
+    await this.#noteReached(clusters);
+    const ids = clusters.map(({ id }) => id);
+    const wanted = await listWanted(db, ids);
     const missing = await this.#findMissing(wanted.filter((service) => !service.resting));
     // What failed just now is missing, too: what comes after it in its environment waits until both are asked for together.
     const failed = wanted.filter((service) => service.failed);
@@ -167,19 +178,20 @@ export class RunningWatcher {
     );
   }
 
-  /** Clusters of this machine whose runtime answers. One that does not is left as it was: an outage writes nothing. */
-  async #noteReached(): Promise<void> {
+  /** Records the clusters whose runtime answers. One that does not is left as it was: an outage writes nothing. */
+  async #noteReached(clusters: Watched[]): Promise<void> {
     const { db } = this.#platform;
-    const clusters = await this.#machine.listClusters(db, this.#nodeId);
     // Clusters of this machine share its runtimes: each is asked once.
-    const byRuntime = Map.groupBy(clusters, (cluster) => cluster.runtime);
-    for (const [name, sharing] of byRuntime) {
+    const byRuntime = Map.groupBy(clusters, ({ id, runtime, isApart }) => (isApart ? id : runtime));
+    const noteSharing = async ([name, sharing]: [string, Watched[]]) => {
       if (this.#stopped) return;
       const ask = async () => (await this.#runtimes.runtimeOf(sharing[0]!)).check();
       const report = await this.#askOnce(`runtime ${name}`, ask).catch(() => undefined);
       const ids = sharing.map(({ id }) => id);
       if (report?.ok) await this.#machine.noteReached(db, ids, report);
-    }
+    };
+    // At once: clusters that do not answer keep none of the others waiting.
+    await Promise.all([...byRuntime].map(noteSharing));
   }
 
   async #release(organizationId: string, serviceId: string): Promise<void> {
@@ -202,7 +214,7 @@ export class RunningWatcher {
       // Requests are made under this lock: what was asked for since the observation is seen now, a stop or a deployment among it.
       const now = await listWanted(
         context.db,
-        this.#nodeId,
+        services.map((service) => service.cluster_id),
         services.map(({ id }) => id),
       );
       const due = services.filter(({ id, handle }) =>
@@ -236,8 +248,8 @@ export class RunningWatcher {
   }
 }
 
-/** Services that should run on a machine and that no request is under way for; all of them, or those of these ids. */
-async function listWanted(db: Database, nodeId: string, ids?: string[]): Promise<Wanted[]> {
+/** Services that should run on the clusters and that no request is under way for; all of them, or those of these ids. */
+async function listWanted(db: Database, clusterIds: string[], ids?: string[]): Promise<Wanted[]> {
   const since = sql`ds.service_id = service.id and d.trigger in ('RESTART', 'ROLLBACK') and d.automatic
     and d.ended_at > now() - interval '10 minutes'`;
   const recently = (more: ReturnType<typeof sql>) => sql<boolean>`exists (select 1 from deployment_service ds
@@ -264,7 +276,7 @@ async function listWanted(db: Database, nodeId: string, ids?: string[]): Promise
       // One that was cancelled because another one failed has not failed itself.
       .select(recently(sql`(ds.state <> 'CANCELED' or d.cancel_requested_at is not null)`).as('resting'))
       .select(recently(sql`ds.state like '%\\_ERROR'`).as('failed'))
-      .where('cluster.node_id', '=', nodeId)
+      .where('cluster.id', '=', sql<string>`any(${clusterIds})`)
       .where('cluster.locked_at', 'is', null)
       .where('service.wanted', '=', 'running')
       .where('service.handle', 'is not', null)

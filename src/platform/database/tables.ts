@@ -213,6 +213,8 @@ export interface Cluster {
   state: Generated<string>;
   updated_at: Generated<Timestamp>;
   version: Generated<Int8Column>;
+  watched_by: string | null;
+  watched_until: Timestamp | null;
   work_number: Generated<Int8Column>;
 }
 

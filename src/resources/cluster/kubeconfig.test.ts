@@ -28,6 +28,36 @@ describe('checking a kubeconfig', () => {
     );
   });
 
+  test('refuses what is not followed, and says what to give instead', async () => {
+    for (const [cluster, user, part] of [
+      [{ ...SERVER, 'proxy-url': 'http://proxy' }, { token: 't' }, 'proxy-url'],
+      [SERVER, { token: 't', as: 'admin' }, 'as'],
+      [SERVER, { username: 'u', password: 'p' }, 'username'],
+    ] as const) {
+      await expect(checkKubeconfig(make(cluster, user))).rejects.toThrow(
+        `kubeconfig: ${part} is not followed here: give`,
+      );
+      await expect(kubeconfig.readAccess(organizationId, make(cluster, user))).rejects.toThrow(part);
+    }
+  });
+
+  test('reads the address and the credentials of the current context only', async () => {
+    const pem = Buffer.from('-----BEGIN').toString('base64');
+    const users = [
+      { name: 'admin', user: { token: 't', 'client-certificate-data': pem, 'client-key-data': pem } },
+      { name: 'other', user: { token: 'of another' } },
+    ];
+    const cluster = { ...SERVER, 'certificate-authority-data': pem, 'tls-server-name': 'k8s.example' };
+    expect(await kubeconfig.readAccess(organizationId, make(cluster, {}, { users }))).toEqual({
+      server: 'https://10.0.0.1:6443',
+      serverName: 'k8s.example',
+      authorities: '-----BEGIN',
+      insecure: false,
+      certificate: { certificate: '-----BEGIN', key: '-----BEGIN' },
+      token: 't',
+    });
+  });
+
   test('refuses what would run a program or read a file of the control plane, in any entry', async () => {
     for (const [cluster, user] of [
       [SERVER, { exec: { command: 'aws' } }],

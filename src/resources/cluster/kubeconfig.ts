@@ -38,7 +38,68 @@ export async function checkKubeconfig(organizationId: string, text: string): Pro
     ['users', 'user'],
   ] as const)
     for (const entry of listOf(config, list)) refuseParts(key, (entry as Fields)[key] as Fields | undefined);
+  refuseUnused(config);
 }
+
+/** Parts that other clients follow and this program does not, each with what to do instead. */
+const UNUSED: Record<'cluster' | 'user', Record<string, string>> = {
+  cluster: { 'proxy-url': 'give an address that is reached without a proxy' },
+  user: {
+    as: 'give the credentials of that account itself',
+    'as-groups': 'give the credentials of an account of these groups',
+    username: 'give a token or client-certificate-data',
+    password: 'give a token or client-certificate-data',
+  },
+};
+
+function refuseUnused(config: Fields): void {
+  for (const [list, key] of [
+    ['clusters', 'cluster'],
+    ['users', 'user'],
+  ] as const)
+    for (const entry of listOf(config, list))
+      for (const [part, instead] of Object.entries(UNUSED[key]))
+        if (isFields((entry as Fields)[key]) && part in ((entry as Fields)[key] as Fields))
+          throw badRequest(`kubeconfig: ${part} is not followed here: ${instead}.`);
+}
+
+/** Address of an API server and credentials for it, in the clear: never for a log. Certificates and keys are PEM. */
+export interface KubeconfigAccess {
+  server: string;
+  serverName: string | null;
+  authorities: string | null;
+  insecure: boolean;
+  certificate: { certificate: string; key: string } | null;
+  token: string | null;
+}
+
+/** Returns what the current context of a kubeconfig leads to. Throws 400 like `checkKubeconfig`. */
+export async function readAccess(organizationId: string, text: string): Promise<KubeconfigAccess> {
+  const config = await read(organizationId, text);
+  refuseUnused(config);
+  const context = entryOf(config, 'contexts', 'context', config['current-context'], 'current-context');
+  const cluster = entryOf(config, 'clusters', 'cluster', context.cluster, "the current context's cluster");
+  const user = entryOf(config, 'users', 'user', context.user, "the current context's user");
+  const [certificate, key] = [pemOf(user, 'client-certificate-data'), pemOf(user, 'client-key-data')];
+  return {
+    server: String(cluster.server),
+    serverName: textOf(cluster, 'tls-server-name'),
+    authorities: pemOf(cluster, 'certificate-authority-data'),
+    insecure: cluster['insecure-skip-tls-verify'] === true,
+    certificate: certificate !== null && key !== null ? { certificate, key } : null,
+    token: textOf(user, 'token'),
+  };
+}
+
+const textOf = (fields: Fields, name: string): string | null => {
+  const value = fields[name];
+  return typeof value === 'string' && value !== '' ? value : null;
+};
+
+const pemOf = (fields: Fields, name: string): string | null => {
+  const text = textOf(fields, name);
+  return text === null ? null : Buffer.from(text, 'base64').toString();
+};
 
 /** Returns the kubeconfig without credentials: the address of the cluster, but no access to it. */
 export async function withoutCredentials(organizationId: string, text: string): Promise<string> {

@@ -52,13 +52,29 @@ export interface ContractSubject {
 }
 
 /** Guarantee that not every runtime gives. */
-type OptionalGuarantee = 'siblings' | 'storage' | 'absolutePaths' | 'programs' | 'egress';
+type OptionalGuarantee =
+  | 'siblings'
+  | 'storage'
+  | 'absolutePaths'
+  | 'programs'
+  | 'egress'
+  | 'tasks'
+  | 'builds'
+  | 'disk'
+  /** Origin of each line of a log, standard output or error. */
+  | 'streams'
+  /** A program beside a workload gets variables. */
+  | 'variablesOfPrograms'
+  /** A cancelled program beside a workload is ended. */
+  | 'endOfPrograms';
 
 export interface ContractOptions {
   /** FROM of the fixture's Dockerfile: an image with `node` on its PATH. */
   baseImage?: string;
   /** Milliseconds for one test. */
   timeoutMs?: number;
+  /** True if services of earlier tests would leave no room: each test's are removed after it. */
+  isSmall?: boolean;
   /** Guarantees that this runtime does not give, with the reason. */
   without?: Partial<Record<OptionalGuarantee, string>>;
 }
@@ -106,14 +122,19 @@ export class Contract {
     return new Contract(home, setup, subject, folder, image);
   }
 
+  /** Removes every service that was made so far. */
+  async clear(): Promise<void> {
+    for (const identity of this.#identities.splice(0))
+      await this.runtime.remove({ ...identity, generation: 2 ** 40 }, null, newContext());
+  }
+
   /** Removes every service of the suite. A failed removal does not prevent the others. */
   async close(): Promise<void> {
     const failures: unknown[] = [];
     const attempt = async (work: Promise<void> | undefined) => {
       await work?.catch((error: unknown) => failures.push(error));
     };
-    for (const identity of this.#identities)
-      await attempt(this.runtime.remove({ ...identity, generation: 2 ** 40 }, null, newContext()));
+    while (this.#identities.length > 0) await attempt(this.clear());
     await attempt(this.runtime.close());
     await attempt(this.subject.close?.());
     await rm(this.#home, { recursive: true, force: true });

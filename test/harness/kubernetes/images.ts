@@ -20,21 +20,30 @@ export async function importBaseImages(folder: string, ctr: string): Promise<voi
     [BUSYBOX_IMAGE, addBusybox, ['sh']],
     [NODE_IMAGE, addNode, ['sh']],
   ];
-  for (const [name, fill, command] of images) await importArchive(folder, ctr, await makeArchive(name, fill, command));
+  for (const [name, fill, command] of images)
+    await importArchive(folder, ctr, await makeArchive(name, fill, { Cmd: command }));
+}
+
+/** Configuration of an image, as far as tests need it. */
+export interface ImageConfig {
+  Cmd: string[];
+  /** Variables besides PATH (`NAME=value`). */
+  Env?: string[];
+  WorkingDir?: string;
 }
 
 /** Returns an image of one layer as `docker save` writes it. */
 export async function makeArchive(
   name: string,
   fill: (archive: Pack) => Promise<void>,
-  command: string[],
+  config: ImageConfig,
 ): Promise<Pack> {
   const files = pack();
   const [layer] = await Promise.all([buffer(files), fill(files).then(() => files.finalize())]);
   const image = JSON.stringify({
     architecture: process.arch === 'x64' ? 'amd64' : process.arch,
     os: 'linux',
-    config: { Env: [PATH], Cmd: command },
+    config: { ...config, Env: [PATH, ...(config.Env ?? [])] },
     rootfs: { type: 'layers', diff_ids: [`sha256:${createHash('sha256').update(layer).digest('hex')}`] },
   });
   const archive = pack();

@@ -24,7 +24,7 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
   toSpec: toApplicationSpec,
   toView: toApplicationView,
   deployment: applicationDeployment,
-  requires: autoscalingNeeds,
+  requires: (spec) => ['builds', ...autoscalingNeeds(spec)],
   deploy: {
     body: ApplicationDeployRequest,
     group: 'applications',

@@ -26,10 +26,11 @@ export const editionOfSpec = ({ type, image }: Pick<DatabaseSpec, 'type' | 'imag
   isMachineImage(image) ? ENGINES[type].onMachine! : ENGINES[type].inImage;
 
 /** Returns the runtime features that a configuration needs. */
-export const databaseNeeds = ({ type, version, image }: DatabaseSpec): RuntimeFeature[] => {
-  if (isMachineImage(image)) return ['machine-programs'];
-  return isOlderThanImages(type, version) ? ['registry-images', 'older-databases'] : ['registry-images'];
-};
+export const databaseNeeds = ({ type, version, image, mode }: DatabaseSpec): RuntimeFeature[] => [
+  ...(isMachineImage(image) ? (['machine-programs'] as const) : (['registry-images'] as const)),
+  ...(!isMachineImage(image) && isOlderThanImages(type, version) ? (['older-databases'] as const) : []),
+  ...(mode === 'MANAGED' ? (['database-backups'] as const) : []),
+];
 
 /** Deployment of a database: its image is resolved, its server recreated on the same volume. */
 export const databaseDeployment: DeployableKind<DatabaseSpec> = {

@@ -149,9 +149,11 @@ export async function freezeChosen(
 }
 
 const NEEDS: Record<RuntimeFeature, string> = {
+  builds: 'is built from its sources',
   'registry-images': 'runs an image of a registry',
   'machine-programs': 'runs a program of a host machine',
   tasks: 'runs commands to their end',
+  'database-backups': 'is a managed database, which is backed up from its container',
   egress: 'reaches listed hosts only, through a proxy',
   kubernetes: 'runs on Kubernetes only',
   keda: 'has autoscaling by KEDA, which is part of a Kubernetes cluster (without it, set min_running_instances and max_running_instances)',

@@ -1,0 +1,34 @@
+import type { Platform } from '#platform/context.ts';
+import type { Database } from '#platform/database/index.ts';
+import type { KubeconfigAccess } from '#resources/cluster/kubeconfig.ts';
+import { openClusterSecret } from '#resources/cluster/secrets.ts';
+
+/** Returns what changes with the kubeconfig of a cluster; null if it has none. */
+export async function connectionVersion(db: Database, clusterId: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('cluster_secret')
+    .select('updated_at')
+    .where('cluster_id', '=', clusterId)
+    .where('name', '=', 'kubeconfig')
+    .executeTakeFirst();
+  return row ? row.updated_at.toISOString() : null;
+}
+
+/** Returns how a Kubernetes cluster is reached, for its runtime alone; null if it has no kubeconfig. */
+export async function openConnection(
+  platform: Pick<Platform, 'db' | 'vault'>,
+  clusterId: string,
+): Promise<KubeconfigAccess | null> {
+  const row = await platform.db
+    .selectFrom('cluster')
+    .select('organization_id')
+    .where('id', '=', clusterId)
+    .executeTakeFirst();
+  if (!row) return null;
+  const scope = { organizationId: row.organization_id };
+  const text = await openClusterSecret(platform, scope, clusterId, 'kubeconfig');
+  if (text === null) return null;
+  // Loaded when one is there: few installations have any.
+  const { readAccess } = await import('#resources/cluster/kubeconfig.ts');
+  return readAccess(row.organization_id, text);
+}

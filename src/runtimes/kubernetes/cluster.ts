@@ -1,0 +1,85 @@
+import type { Connection } from './connection.ts';
+import { unlessGone } from './errors.ts';
+import type { ClusterObject, List } from './kinds.ts';
+import { FIELD_MANAGER } from './labels.ts';
+
+/** Cluster as the parts of the runtime use it. */
+export interface Cluster {
+  connection: Connection;
+  installation: string;
+}
+
+/** Paths of the objects of each kind, below the API server's root. */
+const GROUPS: Record<string, string> = {
+  ConfigMap: '/api/v1/configmaps',
+  Deployment: '/apis/apps/v1/deployments',
+  Ingress: '/apis/networking.k8s.io/v1/ingresses',
+  Namespace: '/api/v1/namespaces',
+  PersistentVolumeClaim: '/api/v1/persistentvolumeclaims',
+  Pod: '/api/v1/pods',
+  Secret: '/api/v1/secrets',
+  Service: '/api/v1/services',
+};
+
+export type Kind = keyof typeof GROUPS;
+
+/** Number of objects in a page of a list. */
+const PAGE = 500;
+
+/** Returns the path of a kind's objects: of one, of all of a namespace, or of the whole cluster. */
+export function pathOf(kind: Kind, namespace?: string, name?: string): string {
+  const whole = GROUPS[kind]!;
+  const at = whole.lastIndexOf('/');
+  const collection =
+    namespace === undefined ? whole : `${whole.slice(0, at)}/namespaces/${namespace}${whole.slice(at)}`;
+  return name === undefined ? collection : `${collection}/${name}`;
+}
+
+/** Returns an object; null if there is none. */
+export const find = <T extends ClusterObject>(
+  { connection }: Cluster,
+  kind: Kind,
+  namespace: string | undefined,
+  name: string,
+): Promise<T | null> => unlessGone(connection.get<T>(pathOf(kind, namespace, name)));
+
+/** Returns all objects of a selector, page by page. */
+export async function list<T extends ClusterObject>(
+  { connection }: Cluster,
+  kind: Kind,
+  namespace: string | undefined,
+  labelSelector: string,
+): Promise<T[]> {
+  const found: T[] = [];
+  let page: string | undefined;
+  do {
+    const query = { labelSelector, limit: PAGE, ...(page ? { continue: page } : {}) };
+    const answer: List<T> = await connection.get(pathOf(kind, namespace), { query });
+    found.push(...answer.items);
+    page = answer.metadata.continue;
+  } while (page);
+  return found;
+}
+
+/**
+ * Applies an object on the server: fields that are ours become as given, those of others stay. With a `resourceVersion` it is refused
+ * (409) if the object has changed since it was read.
+ */
+export const apply = <T extends ClusterObject>({ connection }: Cluster, object: ClusterObject): Promise<T> =>
+  connection.call<T>('PATCH', pathOf(object.kind, object.metadata.namespace, object.metadata.name), {
+    body: object,
+    type: 'application/apply-patch+yaml',
+    query: { fieldManager: FIELD_MANAGER, force: true },
+  });
+
+/** Removes an object with everything that it made. Succeeds if there is none. */
+export const remove = async (
+  { connection }: Cluster,
+  kind: Kind,
+  namespace: string | undefined,
+  name: string,
+): Promise<void> => {
+  await unlessGone(
+    connection.call('DELETE', pathOf(kind, namespace, name), { body: { propagationPolicy: 'Background' } }),
+  );
+};

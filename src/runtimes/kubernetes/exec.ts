@@ -1,0 +1,129 @@
+import type { Readable, Writable } from 'node:stream';
+import { once } from 'node:events';
+import type { WebSocket } from 'ws';
+import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
+import { RuntimeError, cancelled, type ExecEnd, type ExecRequest, type Handle } from '#runtimes/runtime.ts';
+import { pathOf, type Cluster } from './cluster.ts';
+import { CONTAINER } from './objects.ts';
+import { isReady, listPods } from './pods.ts';
+
+/** Protocols of the API server's sockets, the best first: the older one cannot end the standard input. */
+const PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
+const STDIN = 0;
+const STDOUT = 1;
+const STDERR = 2;
+const END = 3;
+const RESIZE = 4;
+const CLOSE = 255;
+
+/** Status object that ends a program. */
+interface EndStatus {
+  status?: string;
+  message?: string;
+  details?: { causes?: { reason?: string; message?: string }[] };
+}
+
+/** Runs a program in a pod that serves (`Runtime.exec`). */
+export async function execInService(
+  cluster: Cluster,
+  handle: Handle,
+  request: ExecRequest,
+  signal: AbortSignal,
+): Promise<ExecEnd> {
+  if (signal.aborted) throw cancelled(signal.reason);
+  // They would stand in the command, which the cluster's audit log keeps.
+  const variables = Object.keys(request.environment);
+  if (variables.length > 0)
+    throw new RuntimeError(
+      'refused',
+      `Kubernetes gives no variables to a program in a running pod (${variables.join(', ')}): set them on the service.`,
+    );
+  const pods = (await listPods(cluster, handle.identity)).filter(isReady);
+  const pod = request.instance ? pods.find(({ metadata }) => metadata.name === request.instance) : pods.at(-1);
+  if (!pod)
+    throw new RuntimeError(
+      'failed',
+      request.instance ? `No instance ${request.instance} serves.` : 'No instance serves.',
+    );
+  const { name, namespace } = pod.metadata;
+  const path = `${pathOf('Pod', namespace, name)}/exec`;
+  const socket = await cluster.connection.socket(path, queryOf(request), PROTOCOLS);
+  return carry(socket, request, signal);
+}
+
+function queryOf({ command, stdin, terminal }: ExecRequest): URLSearchParams {
+  const query = new URLSearchParams({ container: CONTAINER, stdout: 'true' });
+  for (const part of command) query.append('command', part);
+  if (stdin) query.set('stdin', 'true');
+  // A terminal has one output only.
+  query.set(terminal ? 'tty' : 'stderr', 'true');
+  return query;
+}
+
+async function carry(socket: WebSocket, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {
+  const stderr = new LastBytes(TOLD_BYTES);
+  const { promise: ended, resolve, reject } = Promise.withResolvers<number>();
+  const abort = () => reject(cancelled(signal.reason));
+  signal.addEventListener('abort', abort, { once: true });
+  let writing: Promise<unknown> = Promise.resolve();
+  const hand = (part: Buffer, to: Writable | undefined) => {
+    if (to === undefined) return stderr.push(part);
+    if (to.write(part)) return;
+    // Nothing more is read until the receiver has room.
+    socket.pause();
+    writing = once(to, 'drain', { signal }).then(
+      () => socket.resume(),
+      () => undefined,
+    );
+  };
+  socket.on('message', (data: Buffer) => {
+    const part = data.subarray(1);
+    if (data[0] === STDOUT) hand(part, request.stdout);
+    else if (data[0] === STDERR) hand(part, request.stderr);
+    else if (data[0] === END) endOf(part.toString(), resolve, reject);
+  });
+  socket.on('error', (error) =>
+    reject(new RuntimeError('failed', `The program cannot be started: ${error.message}.`, error)),
+  );
+  socket.on('close', () => reject(new RuntimeError('failed', 'The cluster ended the connection to the program.')));
+  socket.once('open', () => {
+    if (request.terminal) {
+      const { columns: Width, rows: Height } = request.terminal;
+      socket.send(frame(RESIZE, Buffer.from(JSON.stringify({ Width, Height }))));
+    }
+    if (request.stdin) sendInput(socket, request.stdin).catch(reject);
+  });
+  try {
+    const exitCode = await ended;
+    await writing;
+    return { exitCode, stderr: stderr.text() };
+  } catch (error) {
+    if (signal.aborted) request.stdout.destroy();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+    socket.on('error', () => undefined);
+    socket.terminate();
+  }
+}
+
+const frame = (channel: number, part: Buffer): Buffer => Buffer.concat([Buffer.from([channel]), part]);
+
+async function sendInput(socket: WebSocket, stdin: Readable): Promise<void> {
+  for await (const part of stdin as AsyncIterable<Buffer | string>) {
+    if (socket.readyState !== socket.OPEN) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    socket.send(frame(STDIN, Buffer.from(part)), () => resolve());
+    await promise;
+  }
+  if (socket.protocol === PROTOCOLS[0] && socket.readyState === socket.OPEN)
+    socket.send(frame(CLOSE, Buffer.from([STDIN])));
+}
+
+function endOf(text: string, resolve: (exitCode: number) => void, reject: (error: Error) => void): void {
+  const end = JSON.parse(text) as EndStatus;
+  if (end.status === 'Success') return resolve(0);
+  const code = end.details?.causes?.find(({ reason }) => reason === 'ExitCode')?.message;
+  if (code !== undefined && /^\d+$/.test(code)) return resolve(Number(code));
+  reject(new RuntimeError('failed', `The program cannot be started: ${end.message ?? 'the cluster gives no reason'}.`));
+}

@@ -1,0 +1,41 @@
+import type { EnvironmentIdentity, WorkloadIdentity } from '#runtimes/runtime.ts';
+
+/** Labels of the objects that we make. Objects without the installation's label are never touched. */
+export const LABEL = {
+  installation: 'quarterdeck.installation',
+  organization: 'quarterdeck.organization',
+  project: 'quarterdeck.project',
+  environment: 'quarterdeck.environment',
+  service: 'quarterdeck.service',
+  generation: 'quarterdeck.generation',
+} as const;
+
+/** Annotations of the objects that we make. */
+export const ANNOTATION = {
+  /** Human name of the service. */
+  name: 'quarterdeck.name',
+  /** Generation of the deployment that asked for a restart. */
+  asked: 'quarterdeck.restarted-for',
+} as const;
+
+/** Name under which we own fields of objects. */
+export const FIELD_MANAGER = 'quarterdeck';
+
+/** Namespace of an environment. */
+export const namespaceOf = ({ environmentId }: Pick<EnvironmentIdentity, 'environmentId'>): string =>
+  `qd-${environmentId}`;
+
+export function identityLabels(identity: WorkloadIdentity): Record<string, string> {
+  return {
+    'app.kubernetes.io/managed-by': 'quarterdeck',
+    [LABEL.installation]: identity.installation,
+    [LABEL.organization]: identity.organizationId,
+    [LABEL.project]: identity.projectId,
+    [LABEL.environment]: identity.environmentId,
+    [LABEL.service]: identity.serviceId,
+  };
+}
+
+/** Returns a selector of everything of a service. */
+export const ofService = ({ installation, serviceId }: Pick<WorkloadIdentity, 'installation' | 'serviceId'>): string =>
+  `${LABEL.installation}=${installation},${LABEL.service}=${serviceId}`;

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  RuntimeError,
+  type EnvironmentIdentity,
+  type Handle,
+  type RuntimeContext,
+  type WorkloadIdentity,
+} from '#runtimes/runtime.ts';
+import { find, list, remove, type Cluster, type Kind } from './cluster.ts';
+import type { ClusterObject } from './kinds.ts';
+import { LABEL, namespaceOf, ofService } from './labels.ts';
+import { applyDeployment, withRestart } from './submit.ts';
+import { changeRecord, type ServiceRecord } from './record.ts';
+
+const LOOK_MS = 250;
+/** Milliseconds beyond their grace period in which pods and volumes must be gone. */
+const GONE_MS = 120_000;
+
+/** Ends all pods of a service and keeps everything else (`Runtime.stop`). */
+export async function stopService(
+  cluster: Cluster,
+  identity: WorkloadIdentity,
+  context: RuntimeContext,
+): Promise<void> {
+  let before: ServiceRecord | null = null;
+  await changeRecord(cluster, identity, (present) => {
+    before = present;
+    return present && { ...present, generation: identity.generation, candidate: null, isStopped: true };
+  });
+  if (!before) return;
+  const { serving, hostname } = before as ServiceRecord;
+  if (serving) {
+    const { deployment } = serving;
+    await applyDeployment(cluster, identity, { ...deployment, spec: { ...deployment.spec, replicas: 0 } });
+  } else await remove(cluster, 'Deployment', namespaceOf(identity), hostname);
+  await untilGone(cluster, identity, ['Pod'], context.signal);
+}
+
+/** Replaces the pods of the present release (`Runtime.restart`); the rollout is followed like that of a release. */
+export async function restartService(cluster: Cluster, handle: Handle, asked: number): Promise<Handle> {
+  const { identity } = handle;
+  const record = await changeRecord(cluster, identity, (present) => {
+    if (!present?.serving) return null;
+    const deployment = withRestart(present.serving.deployment, asked);
+    return { ...present, candidate: { ...present.serving, deployment }, isStopped: false };
+  });
+  if (!record?.candidate) throw new RuntimeError('failed', 'There is no release to restart: deploy the service.');
+  await applyDeployment(cluster, identity, record.candidate.deployment);
+  return handle;
+}
+
+/** Kinds of what a service has in its namespace; the record goes last, because it tells of the rest. */
+const KINDS: Kind[] = ['Deployment', 'Ingress', 'Service', 'Secret', 'PersistentVolumeClaim', 'ConfigMap'];
+
+/** Removes everything of a service (`Runtime.remove`). */
+export async function removeService(
+  cluster: Cluster,
+  identity: WorkloadIdentity,
+  context: RuntimeContext,
+): Promise<void> {
+  for (const kind of KINDS) {
+    if (kind === 'ConfigMap') await untilGone(cluster, identity, ['Pod', 'PersistentVolumeClaim'], context.signal);
+    for (const { metadata } of await list(cluster, kind, namespaceOf(identity), ofService(identity)))
+      await remove(cluster, kind, namespaceOf(identity), metadata.name);
+  }
+}
+
+async function untilGone(
+  cluster: Cluster,
+  identity: WorkloadIdentity,
+  kinds: Kind[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const end = Date.now() + GONE_MS; ; await sleep(LOOK_MS, undefined, { signal })) {
+    const left = await Promise.all(
+      kinds.map((kind) => list<ClusterObject>(cluster, kind, namespaceOf(identity), ofService(identity))),
+    );
+    const names = left.flat().map(({ kind, metadata }) => `${kind ?? 'pod'} ${metadata.name}`);
+    if (names.length === 0) return;
+    if (Date.now() > end)
+      throw new RuntimeError('failed', `The cluster has not ended within ${GONE_MS / 1000} s: ${names.join(', ')}.`);
+  }
+}
+
+/** Removes the namespace of an environment that has nothing any more (`Runtime.removeEnvironment`). */
+export async function removeEnvironment(cluster: Cluster, identity: EnvironmentIdentity): Promise<void> {
+  const name = namespaceOf(identity);
+  const namespace = await find(cluster, 'Namespace', undefined, name);
+  if (namespace?.metadata.labels?.[LABEL.installation] !== cluster.installation) return;
+  const mine = `${LABEL.installation}=${cluster.installation}`;
+  if ((await list(cluster, 'ConfigMap', name, mine)).length > 0) return;
+  await remove(cluster, 'Namespace', undefined, name);
+}

@@ -1,0 +1,164 @@
+import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LineQueue } from '#runtimes/tools/line-queue.ts';
+import { earliestOf, isChosen, isWithin } from '#runtimes/tools/log-window.ts';
+import type { Handle, LogLine, LogOptions } from '#runtimes/runtime.ts';
+import { pathOf, type Cluster } from './cluster.ts';
+import { ApiError } from './errors.ts';
+import type { Pod } from './kinds.ts';
+import { CONTAINER } from './objects.ts';
+import { generationOf, hasRestarted, listPods } from './pods.ts';
+
+/** Milliseconds between two looks for pods that have started since. */
+const LOOK_MS = 1000;
+/** Milliseconds for the last lines of a pod that an error quotes. */
+const LAST_LINES_MS = 10_000;
+/** Longest line; what is longer is cut, so that a program that writes none does not fill the memory. */
+const MOST_CHARACTERS = 64 * 1024;
+
+interface TimedLine extends LogLine {
+  /** Time of the cluster in nanoseconds, always as long: orders lines, and marks the place to go on from. */
+  stamp: string;
+}
+
+/** Yields lines of the pods, oldest first: the last `tail`, then with `follow` the new ones, also of new pods (`Runtime.logs`). */
+export async function* readLogs(cluster: Cluster, handle: Handle, options: LogOptions): AsyncGenerator<LogLine> {
+  const { tail, previous = false, signal } = options;
+  const reading = { tail, previous, earliest: earliestOf(options), signal };
+  const pods = await listChosen(cluster, handle, options);
+  const read = await Promise.all(pods.map((pod) => readTail(cluster, pod, reading)));
+  const lines = read.flat().toSorted((one, other) => (one.stamp < other.stamp ? -1 : 1));
+  for (const line of lines.slice(-tail)) yield withoutStamp(line);
+  if (!options.follow || previous) return;
+  const told = new Map(
+    pods.flatMap(({ metadata }, n) => read[n]!.slice(-1).map(({ stamp }) => [metadata.name, stamp])),
+  );
+  const queue = new LineQueue(signal);
+  const following = { told, queue, earliest: reading.earliest, signal };
+  followAll(cluster, () => listChosen(cluster, handle, options), following).catch((error: unknown) => {
+    if (!signal.aborted) queue.fail(error);
+  });
+  yield* queue.lines();
+}
+
+const listChosen = async (cluster: Cluster, { identity }: Handle, options: LogOptions): Promise<Pod[]> =>
+  (await listPods(cluster, identity)).filter(({ metadata }) => isChosen(metadata.name, options));
+
+const withoutStamp = ({ stamp: _stamp, ...line }: TimedLine): LogLine => line;
+
+/** Returns the last lines of a pod; those of the run before where its container was started again. */
+export async function lastLinesOf(cluster: Cluster, pod: Pod, count: number): Promise<LogLine[]> {
+  const reading = { tail: count, previous: false, earliest: undefined, signal: AbortSignal.timeout(LAST_LINES_MS) };
+  const present = await readTail(cluster, pod, reading);
+  const isBefore = present.length === 0 && hasRestarted(pod);
+  const lines = isBefore ? await readTail(cluster, pod, { ...reading, previous: true }) : present;
+  return lines.map(withoutStamp);
+}
+
+interface Reading {
+  tail: number;
+  previous: boolean;
+  /** Earliest time of wanted lines, as in `LogLine.at`; undefined without a limit. */
+  earliest: string | undefined;
+  signal: AbortSignal;
+}
+
+async function readTail(
+  cluster: Cluster,
+  pod: Pod,
+  { tail, previous, earliest, signal }: Reading,
+): Promise<TimedLine[]> {
+  const stream = await open(cluster, pod, { tailLines: tail, previous, ...sinceOf(earliest) }, signal);
+  const lines: TimedLine[] = [];
+  if (stream) for await (const text of linesOf(stream)) lines.push(toLine(pod, text));
+  return lines.filter(({ at }) => isWithin(at, { from: earliest }));
+}
+
+/** The cluster counts whole seconds: lines before that time are left out here. */
+const sinceOf = (time: string | undefined): Record<string, string> =>
+  time === undefined ? {} : { sinceTime: `${time.slice(0, 19)}Z` };
+
+interface Following {
+  /** Stamp of the last line of each pod that was told. */
+  told: Map<string, string>;
+  queue: LineQueue;
+  earliest: string | undefined;
+  signal: AbortSignal;
+}
+
+/** Follows the pods that there are, and those that start later, until the signal is aborted. */
+async function followAll(cluster: Cluster, pods: () => Promise<Pod[]>, following: Following): Promise<void> {
+  const followed = new Set<string>();
+  for (;;) {
+    for (const pod of await pods()) {
+      const { name } = pod.metadata;
+      if (followed.has(name)) continue;
+      followed.add(name);
+      followPod(cluster, pod, following)
+        .catch((error: unknown) => {
+          if (!following.signal.aborted) following.queue.fail(error);
+        })
+        .finally(() => followed.delete(name));
+    }
+    await sleep(LOOK_MS, undefined, { signal: following.signal });
+  }
+}
+
+async function followPod(cluster: Cluster, pod: Pod, { told, queue, earliest, signal }: Following): Promise<void> {
+  const { name } = pod.metadata;
+  const stream = await open(cluster, pod, { follow: true, ...sinceOf(told.get(name) ?? earliest) }, signal);
+  if (!stream) return;
+  for await (const text of linesOf(stream)) {
+    const line = toLine(pod, text);
+    if (line.stamp <= (told.get(name) ?? '') || !isWithin(line.at, { from: earliest })) continue;
+    told.set(name, line.stamp);
+    queue.push(withoutStamp(line));
+    await queue.room();
+  }
+}
+
+/** Opens the log of a pod; null where there is none yet, or no longer. */
+async function open(
+  { connection }: Cluster,
+  pod: Pod,
+  query: Record<string, string | number | boolean>,
+  signal: AbortSignal,
+): Promise<Readable | null> {
+  const { name, namespace } = pod.metadata;
+  try {
+    return await connection.stream(`${pathOf('Pod', namespace, name)}/log`, {
+      query: { container: CONTAINER, timestamps: true, ...query },
+      signal,
+    });
+  } catch (error) {
+    // 400: its container has not started, or never ran before.
+    if (error instanceof ApiError && (error.status === 404 || error.status === 400)) return null;
+    throw error;
+  }
+}
+
+async function* linesOf(stream: Readable): AsyncGenerator<string> {
+  let rest = '';
+  stream.setEncoding('utf8');
+  for await (const part of stream as AsyncIterable<string>) {
+    const lines = (rest + part).split('\n');
+    rest = lines.pop()!.slice(0, MOST_CHARACTERS);
+    for (const line of lines) yield line.slice(0, MOST_CHARACTERS);
+  }
+  if (rest !== '') yield rest;
+}
+
+/** Parses a line behind its time (`2026-01-02T03:04:05.678901234Z text`). The cluster does not tell both outputs apart. */
+function toLine(pod: Pod, text: string): TimedLine {
+  const space = text.indexOf(' ');
+  const [seconds = '', fraction = ''] = text.slice(0, Math.max(0, space)).replace(/Z$/, '').split('.');
+  const stamp = `${seconds}.${fraction.padEnd(9, '0')}`;
+  return {
+    at: `${stamp.slice(0, 23)}Z`,
+    instance: pod.metadata.name,
+    generation: generationOf(pod),
+    stream: 'stdout',
+    text: text.slice(space + 1),
+    stamp,
+  };
+}

@@ -1,0 +1,229 @@
+import type { ClusterObject, Container, DeploymentObject, Template } from './kinds.ts';
+import type { Annotations, Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+import { ANNOTATION, LABEL, identityLabels, namespaceOf } from './labels.ts';
+
+/** Name of the container that runs the workload. */
+export const CONTAINER = 'app';
+/** Seconds between the withdrawal of a pod from its Service and SIGTERM: until then nodes and gateways have learnt of it. */
+const DRAIN_SECONDS = 2;
+/** Bytes that the variables and files of a release may take together: a Secret has at most 1 MiB. */
+export const MOST_SECRET_BYTES = 1_000_000;
+
+const secretName = ({ hostname, identity }: WorkloadSpec): string => `${hostname}-${identity.generation}`;
+const registryName = ({ hostname }: WorkloadSpec): string => `${hostname}-registry`;
+const claimName = (storageId: string): string => `data-${storageId}`;
+
+/** Returns all objects of a release but its Deployment, in the order in which they are applied. */
+export function companionsOf(spec: WorkloadSpec): ClusterObject[] {
+  return [
+    variablesOf(spec),
+    ...(spec.registry ? [registryOf(spec, spec.registry)] : []),
+    ...spec.storage.map((storage) => claimOf(spec, storage)),
+    ...(spec.ports.length > 0 ? [serviceOf(spec)] : []),
+    ...(spec.routes.length > 0 ? [ingressOf(spec)] : []),
+  ];
+}
+
+/** Returns the Deployment of a release. It holds no secret: variables and files stand in the release's Secret. */
+export function deploymentOf(spec: WorkloadSpec): DeploymentObject {
+  const { identity, hostname } = spec;
+  const metadata = metadataOf(spec, hostname, 'DEPLOYMENTS');
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: {
+      ...metadata,
+      labels: { ...metadata.labels, [LABEL.generation]: String(identity.generation) },
+      annotations: { ...metadata.annotations, [ANNOTATION.name]: spec.displayName },
+    },
+    spec: {
+      replicas: spec.instances.min,
+      revisionHistoryLimit: 1,
+      progressDeadlineSeconds: Math.max(1, spec.readyTimeoutSeconds),
+      selector: { matchLabels: { [LABEL.service]: identity.serviceId } },
+      // What has volumes cannot run beside its successor.
+      strategy:
+        spec.storage.length > 0
+          ? { type: 'Recreate' }
+          : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: '25%' } },
+      template: templateOf(spec),
+    },
+  };
+}
+
+function templateOf(spec: WorkloadSpec): Template {
+  const { identity } = spec;
+  return {
+    metadata: {
+      labels: { ...spec.labels, ...identityLabels(identity), [LABEL.generation]: String(identity.generation) },
+      annotations: annotationsFor(spec.annotations, 'PODS'),
+    },
+    spec: {
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: spec.gracePeriodSeconds + DRAIN_SECONDS,
+      securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+      ...(spec.registry ? { imagePullSecrets: [{ name: registryName(spec) }] } : {}),
+      containers: [containerOf(spec)],
+      volumes: [
+        ...(spec.files.length > 0
+          ? [{ name: 'files', secret: { secretName: secretName(spec), defaultMode: 0o444 } }]
+          : []),
+        ...spec.storage.map(({ id }) => ({
+          name: claimName(id),
+          persistentVolumeClaim: { claimName: claimName(id) },
+        })),
+      ],
+    },
+  };
+}
+
+function containerOf(spec: WorkloadSpec): Container {
+  const { cpuMilli, memoryMib } = spec.resources;
+  const amounts = { cpu: `${cpuMilli}m`, memory: `${memoryMib}Mi` };
+  const readiness = readinessOf(spec);
+  return {
+    name: CONTAINER,
+    image: spec.image,
+    ...(spec.entrypoint.length > 0 ? { command: spec.entrypoint.map(literal) } : {}),
+    ...(spec.arguments.length > 0 ? { args: spec.arguments.map(literal) } : {}),
+    env: Object.keys(spec.environment).map((name) => ({
+      name,
+      valueFrom: { secretKeyRef: { name: secretName(spec), key: name } },
+    })),
+    ports: spec.ports.map((port) => ({ containerPort: port.internalPort, protocol: transportOf(port) })),
+    resources: { requests: amounts, limits: amounts },
+    ...(readiness ? { readinessProbe: probeOf(readiness) } : {}),
+    ...(spec.liveness ? { livenessProbe: probeOf(spec.liveness) } : {}),
+    lifecycle: { preStop: { sleep: { seconds: DRAIN_SECONDS } } },
+    securityContext: { allowPrivilegeEscalation: false },
+    volumeMounts: [
+      ...spec.files.map(({ path }, n) => ({ name: 'files', mountPath: path, subPath: fileKey(n), readOnly: true })),
+      ...spec.storage.map(({ id, mountPath }) => ({ name: claimName(id), mountPath })),
+    ],
+  };
+}
+
+/** Kubernetes replaces `$(NAME)` in commands; `$$` stands for `$` there. */
+const literal = (text: string): string => text.replaceAll('$', '$$$$');
+
+const fileKey = (n: number): string => `file-${n}`;
+const transportOf = ({ protocol }: WorkloadPort): 'TCP' | 'UDP' => (protocol === 'UDP' ? 'UDP' : 'TCP');
+
+/** Without a check, a port behind a route must be listened on: otherwise the first requests after the switch would fail. */
+function readinessOf({ readiness, ports, routes }: WorkloadSpec): Probe | null {
+  if (readiness) return readiness;
+  const routed = ports.find(({ id }) => routes.some(({ portId }) => portId === id));
+  if (!routed) return null;
+  return {
+    check: { type: 'tcp', port: routed.internalPort, host: null },
+    initialDelaySeconds: 0,
+    periodSeconds: 1,
+    timeoutSeconds: 1,
+    successThreshold: 1,
+    failureThreshold: 3,
+  };
+}
+
+function probeOf({ check, ...times }: Probe): Record<string, unknown> {
+  switch (check.type) {
+    case 'http':
+      return { ...times, httpGet: { path: check.path, port: check.port, scheme: check.scheme } };
+    case 'tcp':
+      return { ...times, tcpSocket: { port: check.port } };
+    case 'exec':
+      return { ...times, exec: { command: check.command } };
+    case 'grpc':
+      return { ...times, grpc: { port: check.port, service: check.service ?? '' } };
+  }
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+
+function variablesOf(spec: WorkloadSpec): ClusterObject {
+  const metadata = metadataOf(spec, secretName(spec), 'SECRETS');
+  const files = spec.files.map(({ content }, n) => [fileKey(n), base64(content)]);
+  const variables = Object.entries(spec.environment).map(([name, value]) => [name, base64(value)]);
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      ...metadata,
+      labels: { ...metadata.labels, [LABEL.generation]: String(spec.identity.generation) },
+    },
+    data: Object.fromEntries([...variables, ...files]),
+  };
+}
+
+function registryOf(
+  spec: WorkloadSpec,
+  { host, username, password }: NonNullable<WorkloadSpec['registry']>,
+): ClusterObject {
+  const server = host === 'docker.io' ? 'https://index.docker.io/v1/' : host;
+  const auths = { [server]: { username, password, auth: base64(`${username}:${password}`) } };
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: metadataOf(spec, registryName(spec), 'SECRETS'),
+    type: 'kubernetes.io/dockerconfigjson',
+    data: { '.dockerconfigjson': base64(JSON.stringify({ auths })) },
+  };
+}
+
+const claimOf = (spec: WorkloadSpec, { id, sizeGib }: WorkloadSpec['storage'][number]): ClusterObject => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: metadataOf(spec, claimName(id), 'PERSISTENT_VOLUME_CLAIMS'),
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: `${sizeGib}Gi` } } },
+});
+
+const serviceOf = (spec: WorkloadSpec): ClusterObject => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: metadataOf(spec, spec.hostname, 'SERVICES'),
+  spec: {
+    type: 'ClusterIP',
+    selector: { [LABEL.service]: spec.identity.serviceId },
+    ports: spec.ports.map((port) => ({
+      name: `p${port.internalPort}-${transportOf(port).toLowerCase()}`,
+      port: port.internalPort,
+      targetPort: port.internalPort,
+      protocol: transportOf(port),
+      ...(port.protocol === 'GRPC' ? { appProtocol: 'kubernetes.io/h2c' } : {}),
+    })),
+  },
+});
+
+const ingressOf = (spec: WorkloadSpec): ClusterObject => ({
+  apiVersion: 'networking.k8s.io/v1',
+  kind: 'Ingress',
+  metadata: metadataOf(spec, spec.hostname, 'INGRESS'),
+  spec: {
+    rules: spec.routes.map(({ host, portId }) => ({
+      host,
+      http: {
+        paths: [
+          {
+            path: '/',
+            pathType: 'Prefix',
+            backend: { service: { name: spec.hostname, port: { number: portOf(spec, portId) } } },
+          },
+        ],
+      },
+    })),
+  },
+});
+
+const portOf = ({ ports }: WorkloadSpec, id: string): number => ports.find((port) => port.id === id)!.internalPort;
+
+function metadataOf(spec: WorkloadSpec, name: string, scope: string) {
+  return {
+    name,
+    namespace: namespaceOf(spec.identity),
+    labels: { ...spec.labels, ...identityLabels(spec.identity) },
+    annotations: annotationsFor(spec.annotations, scope),
+  };
+}
+
+const annotationsFor = (annotations: Annotations[] = [], scope: string): Record<string, string> =>
+  Object.assign({}, ...annotations.filter(({ scopes }) => scopes.includes(scope)).map(({ values }) => values));

@@ -1,0 +1,53 @@
+import type { FoundWorkload, Handle, Observation } from '#runtimes/runtime.ts';
+import { list, type Cluster } from './cluster.ts';
+import type { FoundDeployment, Pod } from './kinds.ts';
+import { ANNOTATION, LABEL } from './labels.ts';
+import { generationOf, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
+import { readRecord } from './record.ts';
+
+/** Returns the present state of a service (`Runtime.observe`). */
+export async function observeService(cluster: Cluster, { identity }: Handle): Promise<Observation> {
+  const [record, pods] = await Promise.all([readRecord(cluster, identity), listPods(cluster, identity)]);
+  if (!record && pods.length === 0) return { state: 'absent', generation: null, instances: [], message: '' };
+  const ready = pods.filter(isReady);
+  const wanted = record?.isStopped ? 0 : ((record?.serving ?? record?.candidate)?.deployment.spec.replicas ?? 0);
+  const generations = ready.map(generationOf);
+  const serving = record?.serving?.generation;
+  return {
+    state: stateOf(wanted, ready.length, pods),
+    generation: serving !== undefined && generations.includes(serving) ? serving : (generations.at(-1) ?? null),
+    instances: pods.map(instanceOf),
+    message: ready.length < wanted ? messageOf(pods, ready.length, wanted) : '',
+  };
+}
+
+function stateOf(wanted: number, ready: number, pods: Pod[]): Observation['state'] {
+  if (wanted === 0) return 'stopped';
+  if (ready >= wanted) return 'running';
+  if (ready === 0 && pods.some((pod) => instanceOf(pod).state === 'restarting')) return 'failed';
+  return 'partial';
+}
+
+function messageOf(pods: Pod[], ready: number, wanted: number): string {
+  const trouble = pods.map((pod) => ({ name: pod.metadata.name, why: troubleOf(pod) })).find(({ why }) => why !== null);
+  const count = `${ready} of ${wanted} instances are ready`;
+  return trouble ? `${count}; ${trouble.name}: ${trouble.why}.` : `${count}.`;
+}
+
+/** Returns every workload of the installation in the cluster (`Runtime.list`). */
+export async function listWorkloads(cluster: Cluster): Promise<FoundWorkload[]> {
+  const { installation } = cluster;
+  const found = await list<FoundDeployment>(cluster, 'Deployment', undefined, `${LABEL.installation}=${installation}`);
+  return found.map(({ metadata: { labels = {}, annotations = {} }, status }) => ({
+    identity: {
+      installation,
+      organizationId: labels[LABEL.organization]!,
+      projectId: labels[LABEL.project]!,
+      environmentId: labels[LABEL.environment]!,
+      serviceId: labels[LABEL.service]!,
+      generation: Number(labels[LABEL.generation]),
+    },
+    displayName: annotations[ANNOTATION.name] ?? '',
+    state: (status?.replicas ?? 0) > 0 ? 'running' : 'stopped',
+  }));
+}

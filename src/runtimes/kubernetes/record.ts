@@ -1,0 +1,90 @@
+import { RuntimeError, type WorkloadIdentity } from '#runtimes/runtime.ts';
+import { find, pathOf, type Cluster } from './cluster.ts';
+import { isConflict } from './errors.ts';
+import type { ConfigMap, DeploymentObject } from './kinds.ts';
+import { identityLabels, namespaceOf } from './labels.ts';
+
+/** Release as the record keeps it. It holds no secret. */
+export interface KeptRelease {
+  generation: number;
+  deployment: DeploymentObject;
+}
+
+/** Record of a service, beside its objects in its namespace. It is written before anything else is changed. */
+export interface ServiceRecord {
+  /** Highest generation that was taken over; a lower one is refused. */
+  generation: number;
+  hostname: string;
+  /** Release that was rolled out last; null before the first. */
+  serving: KeptRelease | null;
+  /** Release that is being rolled out; null if none is. */
+  candidate: KeptRelease | null;
+  isStopped: boolean;
+}
+
+/** Record with the version that it was read in. */
+interface Read {
+  record: ServiceRecord | null;
+  version: string | null;
+}
+
+/** Number of times that a change is tried again after another process was faster. */
+const TRIES = 20;
+
+const recordName = (serviceId: string): string => `quarterdeck-${serviceId}`;
+
+/** Returns the record of a service; null if there is none. */
+export const readRecord = async (cluster: Cluster, identity: WorkloadIdentity): Promise<ServiceRecord | null> =>
+  (await read(cluster, identity)).record;
+
+async function read(cluster: Cluster, identity: WorkloadIdentity): Promise<Read> {
+  const found = await find<ConfigMap>(cluster, 'ConfigMap', namespaceOf(identity), recordName(identity.serviceId));
+  if (!found) return { record: null, version: null };
+  return {
+    record: JSON.parse(found.data?.['record'] ?? 'null') as ServiceRecord | null,
+    version: found.metadata.resourceVersion!,
+  };
+}
+
+/**
+ * Changes the record against concurrent writers: `change` gets the present record and returns the next one, or null to leave it. Throws
+ * RuntimeError `superseded` if a higher generation was taken over.
+ */
+export async function changeRecord(
+  cluster: Cluster,
+  identity: WorkloadIdentity,
+  change: (record: ServiceRecord | null) => ServiceRecord | null,
+): Promise<ServiceRecord | null> {
+  for (let at = 1; ; at++) {
+    const { record, version } = await read(cluster, identity);
+    requireNewest(record, identity.generation);
+    const next = change(record);
+    if (next === null || JSON.stringify(next) === JSON.stringify(record)) return record;
+    try {
+      await write(cluster, identity, next, version);
+      return next;
+    } catch (error) {
+      if (!isConflict(error) || at === TRIES) throw error;
+    }
+  }
+}
+
+export function requireNewest(record: ServiceRecord | null, generation: number): void {
+  if (record && record.generation > generation)
+    throw new RuntimeError('superseded', `Generation ${record.generation} of the service was taken over already.`);
+}
+
+async function write(
+  { connection }: Cluster,
+  identity: WorkloadIdentity,
+  record: ServiceRecord,
+  version: string | null,
+): Promise<void> {
+  const namespace = namespaceOf(identity);
+  const name = recordName(identity.serviceId);
+  const labels = identityLabels(identity);
+  const metadata = { name, namespace, labels, ...(version === null ? {} : { resourceVersion: version }) };
+  const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { record: JSON.stringify(record) } };
+  if (version === null) await connection.call('POST', pathOf('ConfigMap', namespace), { body });
+  else await connection.call('PUT', pathOf('ConfigMap', namespace, name), { body });
+}

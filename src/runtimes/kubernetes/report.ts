@@ -1,0 +1,75 @@
+import type { RuntimeReport } from '#runtimes/runtime.ts';
+import type { Cluster } from './cluster.ts';
+import { asRuntimeError } from './errors.ts';
+import type { ClusterObject, List } from './kinds.ts';
+import { RIGHTS, type Right } from './rights.ts';
+
+/** Oldest version that is known to work: `preStop.sleep` and sockets for programs in pods are there since then. */
+const OLDEST = 30;
+
+interface Review {
+  status: { allowed: boolean; reason?: string };
+}
+
+/** Reports version, size, missing rights and limits of a cluster (`Runtime.check`). Never throws. */
+export async function reportOf(cluster: Cluster): Promise<RuntimeReport> {
+  try {
+    return await look(cluster);
+  } catch (error) {
+    return { ok: false, description: asRuntimeError(error).message, limits: [] };
+  }
+}
+
+async function look(cluster: Cluster): Promise<RuntimeReport> {
+  const { gitVersion, major, minor } =
+    await cluster.connection.get<Record<'gitVersion' | 'major' | 'minor', string>>('/version');
+  const missing = await missingRights(cluster);
+  if (missing.length > 0)
+    return {
+      ok: false,
+      description: `Kubernetes ${gitVersion}: the account of the kubeconfig lacks rights: ${missing.join('; ')}. Apply what \`quarterdeck cluster rbac\` prints.`,
+      limits: [],
+    };
+  const [nodes, storage, ingress] = await Promise.all([
+    count(cluster, '/api/v1/nodes'),
+    count(cluster, '/apis/storage.k8s.io/v1/storageclasses'),
+    count(cluster, '/apis/networking.k8s.io/v1/ingressclasses'),
+  ]);
+  const limits = [];
+  if (Number(major) === 1 && Number.parseInt(minor, 10) < OLDEST)
+    limits.push(`Versions before 1.${OLDEST} are not tried: upgrade the cluster.`);
+  if (storage === 0)
+    limits.push('No storage class: services with volumes wait for volumes that somebody makes by hand.');
+  if (ingress === 0)
+    limits.push('No ingress class: nothing is reached from outside until an ingress controller is installed.');
+  return { ok: true, description: `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`, limits };
+}
+
+const count = async ({ connection }: Cluster, path: string): Promise<number> =>
+  (await connection.get<List<ClusterObject>>(path, { query: { limit: 1000 } })).items.length;
+
+/** Asks the cluster for each right, and names those that are missing. */
+async function missingRights(cluster: Cluster): Promise<string[]> {
+  const asked = RIGHTS.flatMap((right) => right.verbs.map((verb) => ({ right, verb })));
+  const answers = await Promise.all(asked.map(({ right, verb }) => isAllowed(cluster, right, verb)));
+  const refused = asked.filter((_, n) => !answers[n]);
+  return RIGHTS.flatMap((right) => {
+    const verbs = refused.filter((one) => one.right === right).map(({ verb }) => verb);
+    const where = right.group === '' ? right.resource : `${right.resource}.${right.group}`;
+    return verbs.length === 0 ? [] : [`${verbs.join(', ')} ${where} (${right.reason})`];
+  });
+}
+
+async function isAllowed({ connection }: Cluster, { group, resource: whole }: Right, verb: string): Promise<boolean> {
+  const [resource, subresource] = whole.split('/');
+  const resourceAttributes = { group, resource, verb, ...(subresource === undefined ? {} : { subresource }) };
+  const body = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes },
+  };
+  const { status } = await connection.call<Review>('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+    body,
+  });
+  return status.allowed;
+}

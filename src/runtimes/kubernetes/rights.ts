@@ -1,0 +1,59 @@
+/** Rights that the control plane needs in a cluster. The check at connection asks for each; `quarterdeck cluster rbac` prints them. */
+export interface Right {
+  group: string;
+  resource: string;
+  verbs: string[];
+  /** Use of the right, for people. */
+  reason: string;
+}
+
+const CHANGE = ['get', 'list', 'create', 'update', 'patch', 'delete'];
+
+export const RIGHTS: readonly Right[] = [
+  {
+    group: '',
+    resource: 'namespaces',
+    verbs: ['get', 'list', 'create', 'patch', 'delete'],
+    reason: 'each environment has one',
+  },
+  { group: 'apps', resource: 'deployments', verbs: CHANGE, reason: 'each service has one' },
+  { group: '', resource: 'services', verbs: CHANGE, reason: 'names of services within an environment' },
+  { group: '', resource: 'secrets', verbs: CHANGE, reason: 'variables and files of a release' },
+  { group: '', resource: 'configmaps', verbs: CHANGE, reason: 'the record of a service' },
+  { group: '', resource: 'persistentvolumeclaims', verbs: CHANGE, reason: 'volumes' },
+  { group: 'networking.k8s.io', resource: 'ingresses', verbs: CHANGE, reason: 'HTTP from outside' },
+  { group: '', resource: 'pods', verbs: ['get', 'list'], reason: 'states of instances' },
+  { group: '', resource: 'pods/log', verbs: ['get'], reason: 'logs' },
+  { group: '', resource: 'pods/exec', verbs: ['get', 'create'], reason: 'programs beside a service' },
+  { group: '', resource: 'nodes', verbs: ['list'], reason: 'the size of the cluster' },
+  { group: 'storage.k8s.io', resource: 'storageclasses', verbs: ['list'], reason: 'whether there are volumes' },
+  { group: 'networking.k8s.io', resource: 'ingressclasses', verbs: ['list'], reason: 'whether HTTP comes in' },
+];
+
+/** Name of the role, its binding and the account in the printed manifest. */
+const NAME = 'quarterdeck';
+
+/** Returns the objects that give an account in the cluster all rights, for `kubectl apply`. */
+export function rbacManifest(namespace: string): object[] {
+  const rules = RIGHTS.map(({ group, resource, verbs }) => ({ apiGroups: [group], resources: [resource], verbs }));
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: NAME };
+  return [
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: NAME, namespace } },
+    { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: NAME }, rules },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name: NAME },
+      roleRef,
+      subjects: [{ kind: 'ServiceAccount', name: NAME, namespace }],
+    },
+    // A token that lasts: those of `kubectl create token` end after hours.
+    {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      type: 'kubernetes.io/service-account-token',
+      metadata: { name: `${NAME}-token`, namespace, annotations: { 'kubernetes.io/service-account.name': NAME } },
+    },
+  ];
+}
