@@ -5,7 +5,7 @@ import { publishedRange } from '#platform/settings/port-range.ts';
 import { hiddenFrom } from '#platform/settings/hidden-files.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { findDockerSocket } from '#runtimes/docker/socket.ts';
-import type { KubernetesRuntimes } from '#app/kubernetes.ts';
+import type { ConnectedClusters } from '#clusters/connected.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
 import type { Router } from '#runtimes/router.ts';
 import { diskLimits } from '#runtimes/tools/disk-limits.ts';
@@ -24,16 +24,13 @@ export interface Runtimes extends ClusterRuntimes, MachineRuntimes {
   endProxy(): Promise<void>;
 }
 
-/**
- * Creates the runtimes of this machine. `router` replaces the node's own reverse proxy, which is otherwise started on first use;
- * `kubernetes` has the runtimes of Kubernetes clusters.
- */
+/** Creates the runtimes of this machine. `ownRouter` replaces the node's own proxy; `connected` has runtimes of other clusters. */
 export function createRuntimes(
   settings: Settings,
   installation: string,
   log: Logger,
   ownRouter?: Runtimes['router'],
-  kubernetes?: KubernetesRuntimes,
+  connected?: ConnectedClusters,
 ): Runtimes {
   const line = (text: string) => log.info(text);
   const made = new Map<Name, Promise<Runtime>>();
@@ -118,7 +115,7 @@ export function createRuntimes(
   return {
     onMachine,
     runtimeOf: async (cluster) =>
-      cluster.runtime === 'kubernetes' && kubernetes ? kubernetes.runtimeOf(cluster) : onMachine(cluster.runtime),
+      cluster.runtime === 'kubernetes' && connected ? connected.runtimeOf(cluster) : onMachine(cluster.runtime),
     router,
     choose: async () => {
       if (settings.runtime !== 'auto') return settings.runtime;
@@ -130,7 +127,7 @@ export function createRuntimes(
           (ready) => ready.close(),
           () => undefined,
         );
-      await kubernetes?.close();
+      await connected?.close();
       await closeRouter();
     },
     endProxy: async () => {

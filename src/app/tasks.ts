@@ -1,6 +1,5 @@
 import { applyDeploymentRules } from '#resources/deployment-rule/index.ts';
 import { requestAutomatically } from '#services/capabilities/service/actions/request.ts';
-import { noticeNodes } from '#platform/installation/loss.ts';
 import { RETENTION_TASKS } from '#housekeeping/index.ts';
 import { watchQueue } from '#deployments/queue/watchdog.ts';
 import { removeOldWindows } from '#platform/access/rate-limit.ts';
@@ -9,7 +8,7 @@ import { maintainEventPartitions } from '#platform/events/partitions.ts';
 import { removeOldRecords } from '#platform/http/idempotency.ts';
 import type { RecurringTask } from '#platform/work/schedule.ts';
 import { removeOldStreamEvents } from '#delivery/stream/index.ts';
-import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/index.ts';
+import { WEBHOOK_TASKS } from '#delivery/webhooks/index.ts';
 import { rewrapOlder } from '#platform/vault/rotation.ts';
 import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/service/custom-domains/tasks.ts';
@@ -26,14 +25,6 @@ const DAY = 24 * HOUR;
 export const TASKS: RecurringTask[] = [
   { name: 'audit-event-partitions', everySeconds: DAY, run: maintainEventPartitions },
   {
-    name: 'webhook-deliveries',
-    everySeconds: HOUR,
-    run: async (platform) => {
-      await expireDeliveries(platform);
-      await removeOldDeliveries(platform);
-    },
-  },
-  {
     name: 'superseded-secrets',
     everySeconds: HOUR,
     run: async (platform) => void (await removeUnusedSecretVersions(systemContext(platform))),
@@ -43,7 +34,6 @@ export const TASKS: RecurringTask[] = [
     everySeconds: 10 * MINUTE,
     run: async (platform, signal) => void (await removeOldStreamEvents(platform, signal)),
   },
-  { name: 'lost-nodes', everySeconds: 15, run: (platform) => noticeNodes(platform) },
   { name: 'queue-watchdog', everySeconds: 15, run: (platform) => watchQueue(platform) },
   { name: 'environment-expiry', everySeconds: MINUTE, run: deleteExpiredEnvironments },
   {
@@ -66,6 +56,7 @@ export const TASKS: RecurringTask[] = [
     everySeconds: HOUR,
     run: async ({ db, vault }, signal) => void (await rewrapOlder(db, vault, signal)),
   },
+  ...WEBHOOK_TASKS,
   ...CUSTOM_DOMAIN_TASKS,
   ...DATABASE_TASKS,
   ...AGENTIC_TASKS,

@@ -8,7 +8,7 @@ import type { HttpClient } from '#platform/http-client/index.ts';
 import { WorkLoop } from '#platform/work/index.ts';
 
 export { WEBHOOK_REPORT } from '#delivery/webhooks/queries.ts';
-export { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/retention.ts';
+export { WEBHOOK_TASKS } from '#delivery/webhooks/retention.ts';
 
 export interface WebhookDeliveryOptions {
   platform: Platform;

@@ -1,5 +1,6 @@
 import { deleteDeliveriesBefore, expireDeliveriesBefore } from '#delivery/webhooks/queries.ts';
 import type { Platform } from '#platform/context.ts';
+import type { RecurringTask } from '#platform/work/schedule.ts';
 
 const KEPT_DAYS = 30;
 const AT_ONCE = 1_000;
@@ -24,3 +25,15 @@ async function inBatches({ db, clock }: Platform, ageMs: number, work: typeof de
     if (done < AT_ONCE) return total;
   }
 }
+
+/** Recurring tasks of webhooks. */
+export const WEBHOOK_TASKS: RecurringTask[] = [
+  {
+    name: 'webhook-deliveries',
+    everySeconds: 3600,
+    run: async (platform) => {
+      await expireDeliveries(platform);
+      await removeOldDeliveries(platform);
+    },
+  },
+];

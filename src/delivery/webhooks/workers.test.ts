@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { describe, expect, inject, onTestFinished, test, vi } from 'vitest';
-import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/index.ts';
+import { expireDeliveries, removeOldDeliveries } from '#delivery/webhooks/retention.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { ok } from '#test/harness/app.ts';

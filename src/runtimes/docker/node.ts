@@ -5,7 +5,7 @@ import type { PortRange } from '#kernel/port-range.ts';
 import type { Router } from '#runtimes/router.ts';
 import { parseRoutes } from './address-pool.ts';
 import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
-import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
+import { KeyedLock } from '#kernel/keyed-lock.ts';
 
 /** Default of the setting QUARTERDECK_PROCESS_LIMIT. */
 const DEFAULT_PROCESS_LIMIT = 1024;

@@ -4,7 +4,7 @@ import type Docker from 'dockerode';
 import { startShim, stopShim } from '#runtimes/tools/shim/index.ts';
 import type { EngineAddress } from './connect.ts';
 import { LABEL } from './labels.ts';
-import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
+import { KeyedLock } from '#kernel/keyed-lock.ts';
 import { findContainers } from './search.ts';
 
 const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js';

@@ -7,7 +7,7 @@ import { AttemptFence } from '#runtimes/host/attempts.ts';
 import { Instances } from '#runtimes/host/instances.ts';
 import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
 import { listWorkloads } from '#runtimes/host/list.ts';
-import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
+import { KeyedLock } from '#kernel/keyed-lock.ts';
 import { endpointsOf } from '#runtimes/host/endpoints.ts';
 import { execInInstance } from '#runtimes/host/exec.ts';
 import { followService, lastLinesOf, tailService } from '#runtimes/host/logs.ts';

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { proxyFolder, startProxy, stopProxy } from '#runtimes/host/egress/sandbox-proxy.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import { Launcher, type Place } from '#runtimes/host/launch.ts';
-import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
+import { KeyedLock } from '#kernel/keyed-lock.ts';
 import { refusalsOf } from '#runtimes/host/refusals.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { TaskEnds } from '#runtimes/host/task-end.ts';

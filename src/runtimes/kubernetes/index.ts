@@ -1,5 +1,5 @@
 import { RuntimeError, publishedPorts, type Runtime, type TaskSpec, type WorkloadSpec } from '#runtimes/runtime.ts';
-import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
+import { KeyedLock } from '#kernel/keyed-lock.ts';
 import type { ClusterAccess } from './access.ts';
 import type { Cluster } from './cluster.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';

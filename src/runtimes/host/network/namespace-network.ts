@@ -11,7 +11,7 @@ import { EnvironmentRecords } from '#runtimes/host/network/environment-record.ts
 import { BRIDGE_PREFIX, type Firewall } from '#runtimes/host/network/firewall.ts';
 import { mainPort, type Attached, type Attachment, type InstanceNetwork } from '#runtimes/host/network/network.ts';
 import type { Layout } from '#runtimes/host/layout.ts';
-import { KeyedLock } from '#runtimes/tools/keyed-lock.ts';
+import { KeyedLock } from '#kernel/keyed-lock.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import type { Bind } from '#runtimes/host/view/plan.ts';
 import { runChecked, runCommand } from '#runtimes/tools/command.ts';
