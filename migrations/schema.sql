@@ -948,6 +948,8 @@ create table node (
   seen_at timestamp with time zone not null default now(),
   api_url text,
   api_seen_at timestamp with time zone,
+  drained_at timestamp with time zone,
+  lost_at timestamp with time zone,
   constraint node_pkey PRIMARY KEY (id)
 );
 

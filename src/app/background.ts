@@ -56,12 +56,13 @@ export async function startBackground(
     http: createHttpClient({ allowedPrivateAddresses: base.settings.allowedPrivateAddresses }),
   });
   const argoCd = createArgoCdLoop(platform, base.nodeId);
-  const messages = listenForWork(base.directConfig, [clusters, argoCd, webhooks], platform);
   const backups = new BackupWorker({
     platform,
     nodeId: base.nodeId,
     runtimes,
   });
+  const loops = [deployments, executions, clusters, backups, argoCd, webhooks];
+  const messages = listenForWork(base.directConfig, loops, platform);
   const schedule = new Schedule(TASKS, { platform, nodeId: base.nodeId });
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
   const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics);

@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { readWork } from '#app/work-reports.ts';
+import { registerNodeGauges } from '#clusters/node-gauges.ts';
 import { registerQueueGauges } from '#deployments/queue/gauges.ts';
 import type { Database } from '#platform/database/index.ts';
 import { registerRequestMetrics, type RequestMetrics } from '#platform/telemetry/request-metrics.ts';
@@ -14,6 +15,7 @@ export function createMetrics(db: Database): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   registerQueueGauges(registry, db);
+  registerNodeGauges(registry, db);
   watchWork(registry, () => readWork(db));
   return { registry, ...registerRequestMetrics(registry) };
 }

@@ -49,7 +49,10 @@ export function createRuntimes(
       },
       trustedProxies: settings.trustedProxies,
       log: line,
+      watchLog: log,
     }));
+  // A failed start was already reported to the caller of `router`.
+  const closeRouter = async () => (await routing?.catch(() => undefined))?.close();
   const router = ownRouter ?? nodeRouter;
   const socket = () => findDockerSocket({ DOCKER_HOST: settings.dockerHost || undefined });
 
@@ -125,12 +128,12 @@ export function createRuntimes(
           () => undefined,
         );
       await connected?.close();
-      // A failed start was already reported to the caller of `router`.
-      await routing?.then(
-        (proxy) => proxy.close(),
-        () => undefined,
-      );
+      await closeRouter();
     },
-    endProxy: () => stopProxy(path.join(settings.dataDir, 'proxy')),
+    endProxy: async () => {
+      // It would be started again.
+      await closeRouter();
+      await stopProxy(path.join(settings.dataDir, 'proxy'));
+    },
   };
 }

@@ -7,6 +7,7 @@ import { firstSteps, openBase, type Base, type FirstSteps } from '#app/install.t
 import { createMetrics } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { BackgroundSwitch } from '#platform/installation/background-switch.ts';
+import { startHeartbeat } from '#platform/installation/heartbeat.ts';
 import { createImages } from '#services/images/registry-images.ts';
 import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { allRoutes } from '#app/routes.ts';
@@ -63,6 +64,7 @@ export async function start(
     const base = await openBase(settings, log, progress);
     onStop('database', () => base.close(), DATABASE_STOP_MS);
     if (base.embedded) onStop('watch of PostgreSQL', keepEmbeddedPostgres(base.embedded, log));
+    onStop('heartbeat', await startHeartbeat(base.platform, base.nodeId));
     const tracer = await createTracer(settings.otlpEndpoint, base.nodeId, log);
     onStop('traces', () => tracer.close());
     const connected = kubernetesClusters(base.platform, base.installation.id);

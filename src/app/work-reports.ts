@@ -3,7 +3,7 @@ import { WEBHOOK_REPORT } from '#delivery/webhooks/index.ts';
 import { DEPLOYMENT_REPORT } from '#deployments/executor/worker.ts';
 import { EXECUTION_REPORT } from '#deployments/executions/worker.ts';
 import type { Database } from '#platform/database/index.ts';
-import { askDatabase } from '#platform/database/inspect.ts';
+import { readDatabase } from '#platform/database/inspect.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import type { NamedWorkStatus } from '#platform/work/gauges.ts';
 import type { WorkReport } from '#platform/work/index.ts';
@@ -30,8 +30,4 @@ export async function readWork(db: Database): Promise<NamedWorkStatus[]> {
 }
 
 /** Reads the figures for an operator, beside the running service. Throws where the database cannot be read. */
-export async function inspectWork(settings: Settings): Promise<NamedWorkStatus[]> {
-  const found = await askDatabase(settings, readWork);
-  if (typeof found === 'string') throw new Error(`The database cannot be read: ${found}.`);
-  return found;
-}
+export const inspectWork = (settings: Settings): Promise<NamedWorkStatus[]> => readDatabase(settings, readWork);

@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { printAside } from '#cli/print.ts';
 import type { VerifyOptions } from '#cli/audit.ts';
+import type { NodeOptions } from '#cli/node.ts';
 import type { RestoreOptions } from '#cli/restore.ts';
 import type { TokenOptions } from '#cli/token.ts';
 import type { WorldOptions } from '#cli/world.ts';
@@ -112,10 +113,37 @@ function createProgram(environment: Environment): Command {
     .command('stop')
     .description('end the proxy, once the service is stopped: deployed services can no longer be reached')
     .action(async () => (await import('#cli/proxy.ts')).stopProxyCommand(settings()));
+  addNodeCommands(program, settings);
   addAuditCommands(program, settings);
   addKeyCommands(program, settings);
   addTokenCommands(program, settings);
   return program;
+}
+
+function addNodeCommands(program: Command, settings: () => Settings): void {
+  const node = program.command('node').description('the machines of the installation');
+  const json = () => new Option('--json', 'for programs');
+  node
+    .command('list')
+    .description('list them with what runs and waits there, and when each was seen last')
+    .addOption(json())
+    .action(async (options: NodeOptions) => (await import('#cli/node.ts')).listNodesCommand(settings(), options));
+  node
+    .command('drain')
+    .description('let a machine begin nothing new; what runs there goes on to its end')
+    .argument('<name>', 'its name or id')
+    .addOption(json())
+    .action(async (name: string, options: NodeOptions) =>
+      (await import('#cli/node.ts')).drainNodeCommand(settings(), name, options),
+    );
+  node
+    .command('undrain')
+    .description('let a drained machine take work again')
+    .argument('<name>', 'its name or id')
+    .addOption(json())
+    .action(async (name: string, options: NodeOptions) =>
+      (await import('#cli/node.ts')).undrainNodeCommand(settings(), name, options),
+    );
 }
 
 function addAuditCommands(program: Command, settings: () => Settings): void {

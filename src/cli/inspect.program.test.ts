@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { WORK_REPORTS } from '#app/work-reports.ts';
+import { newId } from '#kernel/ids.ts';
 import { runProgram, startService, useInstallation } from '#cli/testing.ts';
 
-const { settings } = useInstallation('inspect');
+const { settings, here } = useInstallation('inspect');
 
 test('`inspect work` beside the service shows a line for each kind of work', { timeout: 120_000 }, async () => {
   await startService(settings);
@@ -33,4 +34,15 @@ test('`inspect clusters` shows each cluster with its machine, its last answer an
     .toMatch(
       /^CLUSTER +ORGANIZATION +RUNTIME +MACHINE +ANSWERED +FOUND\n\S+ .* (host|docker|fake) +\S+ +\d{4}-\S+Z +\S/,
     );
+});
+
+test('`inspect clusters` and `node list` show that the machine of a cluster is lost and drained', async () => {
+  const id = newId();
+  await startService(settings);
+  await here(`insert into node (id, name, seen_at, drained_at) values ($1, 'gone', now() - interval '1 hour', now())`, [
+    id,
+  ]);
+  await here('update cluster set node_id = $1', [id]);
+  expect((await runProgram(['inspect', 'clusters'], settings)).stdout).toMatch(/ gone \(lost, drained\) +/);
+  expect((await runProgram(['node', 'list'], settings)).stdout).toMatch(/\ngone +\S+ +lost, drained +/);
 });

@@ -1,6 +1,7 @@
 import { inspectWork } from '#app/work-reports.ts';
-import { inspectClusters } from '#clusters/overview.ts';
+import { inspectClusters, type ClusterOverview } from '#clusters/overview.ts';
 import { print } from '#cli/print.ts';
+import { printTable } from '#cli/table.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 const HEADS = ['WORK', 'WAITING', 'RUNNING', 'RETRIED', 'OLDEST WAITING', 'LAST FAILURE'];
@@ -30,7 +31,7 @@ export async function inspectClustersCommand(settings: Settings): Promise<void> 
       cluster.name,
       cluster.organization,
       cluster.runtime,
-      cluster.machine ?? '-',
+      machineOf(cluster),
       cluster.reachedAt?.toISOString() ?? '-',
       cluster.capabilities?.description ?? '-',
     ]),
@@ -40,16 +41,9 @@ export async function inspectClustersCommand(settings: Settings): Promise<void> 
       print(`${name}: no ${feature}: ${remedy}`);
 }
 
-/** Prints rows of cells in columns as wide as their longest cell. */
-function printTable(rows: string[][]): void {
-  const widths = rows[0]!.map((_, at) => Math.max(...rows.map((row) => row[at]!.length)));
-  for (const row of rows)
-    print(
-      row
-        .map((cell, at) => cell.padEnd(widths[at]!))
-        .join('  ')
-        .trimEnd(),
-    );
+function machineOf({ machine, isMachineLost, isMachineDrained }: ClusterOverview): string {
+  const states = [...(isMachineLost ? ['lost'] : []), ...(isMachineDrained ? ['drained'] : [])];
+  return [machine ?? '-', ...(states.length > 0 ? [`(${states.join(', ')})`] : [])].join(' ');
 }
 
 const firstLineOf = (text: string | null): string => (text ?? '').split('\n')[0]!.slice(0, 200);

@@ -1,6 +1,7 @@
 import { withBase } from '#cli/base.ts';
 import { chooseOrganization } from '#cli/organization.ts';
 import { print, printAside } from '#cli/print.ts';
+import { printTable } from '#cli/table.ts';
 import { AppError } from '#kernel/errors.ts';
 import { systemContext, type Context } from '#platform/context.ts';
 import type { Settings } from '#platform/settings/index.ts';
@@ -38,7 +39,7 @@ export async function listTokensCommand(settings: Settings, organization: string
     endOf(token.expires_at),
     token.creator_name,
   ]);
-  print(table(['ID', 'NAME', 'SCOPE', 'EXPIRES', 'CREATED BY'], rows));
+  printTable([['ID', 'NAME', 'SCOPE', 'EXPIRES', 'CREATED BY'], ...rows]);
 }
 
 /** Revokes a token by its id or its name. */
@@ -73,17 +74,4 @@ function readTime(text: string): string {
   const time = new Date(text);
   if (Number.isNaN(time.getTime())) throw new Error(`--expires ${text}: must be a date such as 2030-01-31.`);
   return time.toISOString();
-}
-
-/** Columns padded to their widest cell. */
-function table(head: string[], rows: string[][]): string {
-  const widths = head.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at]!.length)));
-  return [head, ...rows]
-    .map((row) =>
-      row
-        .map((cell, at) => cell.padEnd(widths[at]!))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
 }

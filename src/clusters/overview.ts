@@ -1,5 +1,6 @@
-import type { Database } from '#platform/database/index.ts';
-import { askDatabase } from '#platform/database/inspect.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+import { isLost } from '#platform/installation/nodes.ts';
+import { readDatabase } from '#platform/database/inspect.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import type { Capabilities } from '#runtimes/runtime.ts';
 
@@ -11,25 +12,25 @@ export interface ClusterOverview {
   runtime: string;
   /** Name of its machine; null if it belongs to none. */
   machine: string | null;
+  isMachineLost: boolean;
+  isMachineDrained: boolean;
   reachedAt: Date | null;
   /** Null until its runtime has answered for the first time. */
   capabilities: Capabilities | null;
 }
 
 /** Lists the clusters of all organizations, beside the running service. Throws if the database cannot be read. */
-export async function inspectClusters(settings: Settings): Promise<ClusterOverview[]> {
-  const found = await askDatabase(settings, listClusters);
-  if (typeof found === 'string') throw new Error(`The database cannot be read: ${found}.`);
-  return found;
-}
+export const inspectClusters = (settings: Settings): Promise<ClusterOverview[]> => readDatabase(settings, listClusters);
 
 async function listClusters(db: Database): Promise<ClusterOverview[]> {
   const rows = await db
     .selectFrom('cluster')
     .innerJoin('organization', 'organization.id', 'cluster.organization_id')
-    .leftJoin('node', 'node.id', 'cluster.node_id')
+    .leftJoin('node as n', 'n.id', 'cluster.node_id')
     .select(['cluster.id', 'cluster.name', 'cluster.runtime', 'cluster.reached_at as reachedAt'])
-    .select(['cluster.capabilities', 'organization.name as organization', 'node.name as machine'])
+    .select(['cluster.capabilities', 'organization.name as organization', 'n.name as machine'])
+    .select(sql<boolean>`coalesce(${isLost}, false)`.as('isMachineLost'))
+    .select(sql<boolean>`n.drained_at is not null`.as('isMachineDrained'))
     .orderBy('organization.name')
     .orderBy('cluster.name')
     .execute();

@@ -24,7 +24,7 @@ export type {
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
 export { keepLastLines, maskLines } from '#deployments/logs/failed-instance.ts';
-export { setWarning, WARNING_CODES, type WarningCode } from '#deployments/warnings.ts';
+export { setWarning, WARNING_CODES, type DiskWarning, type WarningCode } from '#deployments/warnings.ts';
 export { DiskLimitError, ERROR_CODES, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
 export type { Observed } from '#deployments/model/observed.ts';
 export {

@@ -1,4 +1,5 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { isLost } from '#platform/installation/nodes.ts';
 import type { Observed } from '#deployments/model/observed.ts';
 
 /** Filter for the services whose statuses are listed. */
@@ -10,6 +11,19 @@ export interface StatusFilter {
 
 /** Seconds without an answer of its cluster after which a service shows UNAVAILABLE (docs/contributing/engine.md, *What is stored, what is derived*). */
 const UNREACHABLE_SECONDS = 180;
+
+/** Machine whose workers carry out a waiting request. Times are RFC 3339. */
+interface MachineOfRequest {
+  drainedAt: string | null;
+  /** Last sign of life of a lost machine. */
+  lostSince: string | null;
+}
+
+/** Expression for the `MachineOfRequest` of cluster `c` on node `n`. Any machine serves a cluster without a node: it is drained if all present ones are. */
+const machineOfCluster = sql`case when c.node_id is not null
+  then json_build_object('drainedAt', n.drained_at, 'lostSince', case when ${isLost} then n.seen_at end)
+  else (select json_build_object('drainedAt', max(n.drained_at), 'lostSince', null) from node n
+    where not ${isLost} having bool_and(n.drained_at is not null)) end`;
 
 export interface ServiceStatusRow {
   id: string;
@@ -37,6 +51,8 @@ export interface ServiceStatusRow {
   last_number: number | null;
   steps: { name: string; status: string; started_at: string; ended_at: string }[] | null;
   warnings: { code: string; message: string; since: string }[] | null;
+  /** Null where no request waits, or any machine that is there may begin it. */
+  machine: MachineOfRequest | null;
   /** State of a service that an external system runs; null for deployed services. */
   observed: Observed | null;
 }
@@ -55,8 +71,8 @@ export async function listServiceStatusRows(
 ): Promise<ServiceStatusRow[]> {
   const { rows } = await sql<ServiceStatusRow>`
     with place as materialized (
-      select e.id, e.version, e.deployment_number, p.version as project_version, c.reached_at
-      from environment e join project p on p.id = e.project_id join cluster c on c.id = e.cluster_id
+      select e.id, e.version, e.deployment_number, p.version as project_version, c.reached_at, ${machineOfCluster} as machine
+      from environment e join project p on p.id = e.project_id join cluster c on c.id = e.cluster_id left join node n on n.id = c.node_id
       where e.organization_id = ${scope.organizationId} and ${ofPlaces(scope, filter)}
     )
     select s.id, s.environment_id, s.kind, s.name, s.wanted, r.id is not null as deployed,
@@ -72,7 +88,8 @@ export async function listServiceStatusRows(
       (select json_agg(json_build_object('name', t.name, 'status', t.status, 'started_at', t.started_at, 'ended_at', t.ended_at) order by t.position)
         from deployment_step t where t.organization_id = s.organization_id and t.deployment_id = shown.deployment_id and t.service_id = s.id and t.status <> 'STARTED') as steps,
       (select json_agg(json_build_object('code', w.code, 'message', w.message, 'since', w.created_at) order by w.created_at, w.subject)
-        from service_warning w where w.organization_id = s.organization_id and w.service_id = s.id) as warnings
+        from service_warning w where w.organization_id = s.organization_id and w.service_id = s.id) as warnings,
+      case when shown.request_status = 'WAITING' then e.machine end as machine
     from service s
     join place e on e.id = s.environment_id
     left join argo_cd argo on argo.id = s.argo_cd_id and argo.organization_id = s.organization_id

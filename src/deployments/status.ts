@@ -1,6 +1,7 @@
 import type { Database, Scope } from '#platform/database/index.ts';
 import type { Observed } from '#deployments/model/observed.ts';
 import { detailsOf, stateOf, type DeploymentAction, type State } from '#deployments/model/states.ts';
+import { waitingWarnings } from '#deployments/warnings.ts';
 import { toErrorView } from '#deployments/model/errors.ts';
 import {
   listEnvironmentStatusRows,
@@ -71,7 +72,7 @@ function toDeployedStatus(row: ServiceStatusRow) {
     deployment_request_id: row.deployment_id,
     deployment_requests_count: row.requests,
     ...(row.number === null ? {} : { error: toErrorView({ ...row, number: row.number }) }),
-    ...(row.warnings ? { warnings: row.warnings.map(toWarning) } : {}),
+    ...withWarnings([...(row.warnings ?? []), ...waitingWarnings(row)]),
     ...(row.last_deployment_date ? { last_deployment_date: row.last_deployment_date.toISOString() } : {}),
     steps: {
       total_duration_sec: secondsBetween(row.started_at, row.ended_at),
@@ -81,11 +82,11 @@ function toDeployedStatus(row: ServiceStatusRow) {
     ...(row.number === null ? {} : { execution_id: executionIdOf(row.environment_id, row.number) }),
   };
 }
-const toWarning = ({ code, message, since }: NonNullable<ServiceStatusRow['warnings']>[number]) => ({
-  code,
-  message,
-  since: new Date(since).toISOString(),
-});
+
+const withWarnings = (warnings: NonNullable<ServiceStatusRow['warnings']>) =>
+  warnings.length === 0
+    ? {}
+    : { warnings: warnings.map((warning) => ({ ...warning, since: new Date(warning.since).toISOString() })) };
 
 export type ServiceStatus = ReturnType<typeof toServiceStatus>;
 

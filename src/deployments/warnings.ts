@@ -1,7 +1,9 @@
+import { TAKE_DOWN } from '#deployments/model/states.ts';
+import type { ServiceStatusRow } from '#deployments/status-queries.ts';
 import type { Database, Scope } from '#platform/database/index.ts';
 
-/** Problems that a running service may have, for programs; the message beside the code is for people. */
-export const WARNING_CODES = {
+/** Problems that a running service may have with its disk, for programs; the message beside the code is for people. */
+const DISK_WARNINGS = {
   INSTANCE_DISK_LIMIT:
     'An instance or execution wrote more disk than it may besides its volumes: the instance is started anew from its image, the execution is ended.',
   VOLUME_NEARLY_FULL: 'A volume takes 80 % of its size.',
@@ -9,14 +11,46 @@ export const WARNING_CODES = {
   VOLUME_LIMIT:
     'A volume takes more than the operator allows of its size: the service is stopped, executions are ended.',
 } as const;
+export type DiskWarning = keyof typeof DISK_WARNINGS;
+
+/** Reasons for which no worker begins a waiting request. */
+const WAITING_WARNINGS = {
+  NODE_DRAINED: 'The request waits because its machine is drained: it begins once an operator ends that.',
+  NODE_LOST: 'The request waits because its machine shows no sign of life.',
+} as const;
+type WaitingWarning = keyof typeof WAITING_WARNINGS;
+
+/** All warnings that a status may have. */
+export const WARNING_CODES = { ...DISK_WARNINGS, ...WAITING_WARNINGS };
 export type WarningCode = keyof typeof WARNING_CODES;
 
 /** Warning about a service. */
 export interface ServiceWarning {
-  code: WarningCode;
+  code: DiskWarning;
   /** Id of the volume, or name of the instance. */
   subject: string;
   message: string;
+}
+
+/** Returns the warnings about a waiting request: the reason for which no worker begins it. */
+export function waitingWarnings({ machine, action }: Pick<ServiceStatusRow, 'machine' | 'action'>) {
+  const warnings: { code: WaitingWarning; message: string; since: string }[] = [];
+  const takesDown = TAKE_DOWN.some((known) => known === action);
+  if (machine?.drainedAt && !takesDown)
+    warnings.push({
+      code: 'NODE_DRAINED',
+      message:
+        'The machine of the cluster is drained: the request begins once an operator has ended that with `quarterdeck node undrain`.',
+      since: machine.drainedAt,
+    });
+  if (machine?.lostSince)
+    warnings.push({
+      code: 'NODE_LOST',
+      message:
+        'The machine of the cluster shows no sign of life: the request begins once Quarterdeck runs there again.',
+      since: machine.lostSince,
+    });
+  return warnings;
 }
 
 /** Sets the warnings of a service about a subject, in place of those that it had. Answers whether it is new. */

@@ -13,7 +13,7 @@ import {
 import { addTo, judge, totalsOf, type DiskTotals, type Verdict } from '#housekeeping/disk-rules.ts';
 import { runtimesOfMachine } from '#housekeeping/machine-runtimes.ts';
 import { withDeadline } from '#kernel/deadline.ts';
-import type { DeployableKind, WarningCode } from '#deployments/index.ts';
+import type { DeployableKind, DiskWarning } from '#deployments/index.ts';
 import type { Platform } from '#platform/context.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
 import type { DiskUse, Runtime, MachineRuntimes } from '#runtimes/runtime.ts';
@@ -47,7 +47,7 @@ export interface DiskGuardParts {
   registry: Registry;
 }
 
-const VOLUME_STATES: Partial<Record<WarningCode, string>> = {
+const VOLUME_STATES: Partial<Record<DiskWarning, string>> = {
   VOLUME_NEARLY_FULL: 'nearly_full',
   VOLUME_FULL: 'full',
   VOLUME_LIMIT: 'limit',

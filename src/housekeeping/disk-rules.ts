@@ -1,4 +1,4 @@
-import type { WarningCode } from '#deployments/index.ts';
+import type { DiskWarning } from '#deployments/index.ts';
 import type { DiskItem, DiskItemKind } from '#runtimes/runtime.ts';
 
 const MIB = 2 ** 20;
@@ -8,7 +8,7 @@ const NEARLY_FULL = 0.8;
 
 /** Warning about the disk use of an item of a service. */
 export interface Verdict {
-  code: WarningCode;
+  code: DiskWarning;
   item: DiskItem;
   message: string;
   /** Reason that is given when the instance or execution is ended. */

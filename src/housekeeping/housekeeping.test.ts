@@ -9,6 +9,7 @@ import { Collector } from '#housekeeping/collector.ts';
 import { NodeHousekeeping } from '#housekeeping/index.ts';
 import { collectCheckouts } from '#housekeeping/checkouts.ts';
 import {
+  forgetNodes,
   thinSnapshots,
   trimDeployments,
   trimExecutions,
@@ -552,4 +553,36 @@ test('what lies on a machine that has not been seen for long is given up, what l
     .execute();
   expect(await trimTombstones(app.db)).toBe(1);
   expect(await tombstones()).toMatchObject([{ node_id: here }]);
+});
+
+test('a node that is lost for a day is forgotten, unless it is drained, has a cluster or something to be removed', async () => {
+  const admin = await app.organization();
+  const { environment } = await makeExample(admin);
+  const nodes = {
+    unneeded: newId(),
+    lately: newId(),
+    seen: newId(),
+    drained: newId(),
+    owner: newId(),
+    remains: newId(),
+  };
+  const [now, longAgo, anHourAgo] = [new Date(), new Date('2020-01-01'), new Date(Date.now() - 3_600_000)];
+  for (const [name, id] of Object.entries(nodes))
+    await app.db
+      .insertInto('node')
+      .values({
+        id,
+        name,
+        seen_at: name === 'seen' ? now : longAgo,
+        lost_at: name === 'lately' ? anHourAgo : longAgo,
+        drained_at: name === 'drained' ? longAgo : null,
+      })
+      .execute();
+  await app.db.updateTable('cluster').set({ node_id: nodes.owner }).where('id', '=', environment.cluster_id).execute();
+  const ids = { organization_id: newId(), project_id: newId(), environment_id: newId(), service_id: newId() };
+  await app.db
+    .insertInto('tombstone')
+    .values({ ...ids, kind: 'SERVICE', runtime: 'host', node_id: nodes.remains, number: 1 })
+    .execute();
+  expect(await forgetNodes(app.db)).toEqual([nodes.unneeded]);
 });

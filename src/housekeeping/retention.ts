@@ -1,3 +1,4 @@
+import { forgetLost } from '#platform/installation/loss.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** Rows that one transaction removes at most: a deployment may carry megabytes of log. */
@@ -219,4 +220,17 @@ export async function trimTombstones(db: Database): Promise<number> {
   const lost = await sql`delete from tombstone t using node where node.id = t.node_id
     and node.seen_at < now() - make_interval(days => ${NODE_DAYS})`.execute(db);
   return Number(lost.numAffectedRows ?? 0);
+}
+
+/** Forgets nodes that were lost long ago and own neither a cluster nor anything that has to be removed there. Returns their ids. */
+export async function forgetNodes(db: Database): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`select n.id from node n where n.lost_at is not null
+    and not exists (select from cluster c where c.node_id = n.id)
+    and not exists (select from tombstone t where t.node_id = n.id)`.execute(db);
+  return rows.length === 0
+    ? []
+    : forgetLost(
+        db,
+        rows.map(({ id }) => id),
+      );
 }

@@ -1,4 +1,5 @@
 import {
+  forgetNodes,
   thinSnapshots,
   trimClusterWork,
   trimDeployments,
@@ -7,13 +8,14 @@ import {
   trimReleases,
   trimTombstones,
 } from '#housekeeping/retention.ts';
+import { noticeNodes } from '#platform/installation/loss.ts';
 import type { RecurringTask } from '#platform/work/schedule.ts';
 
 const HOUR = 3600;
 
 /**
  * Recurring tasks that remove old rows according to the settings. Resources outside the database are removed through the tombstones that
- * these tasks write.
+ * these tasks write. Nodes are noticed to be lost before they are forgotten.
  */
 export const RETENTION_TASKS: RecurringTask[] = [
   {
@@ -46,6 +48,14 @@ export const RETENTION_TASKS: RecurringTask[] = [
     everySeconds: HOUR,
     run: ({ db, settings }, signal) =>
       trimLogs(db, { days: settings.logRetentionDays, megabytes: settings.logLimitMb }, signal),
+  },
+  { name: 'lost-nodes', everySeconds: 15, run: (platform) => noticeNodes(platform) },
+  {
+    name: 'forgotten-nodes',
+    everySeconds: HOUR,
+    run: async ({ db, log }) => {
+      for (const nodeId of await forgetNodes(db)) log.info({ nodeId }, 'a lost node without clusters is forgotten');
+    },
   },
   {
     name: 'old-tombstones',

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { claimNext } from '#deployments/executor/claims.ts';
 import { newId } from '#kernel/ids.ts';
+import { drainNode, undrainNode } from '#platform/installation/drain.ts';
 import { sql } from '#platform/database/index.ts';
 import { ClaimLost, Lease } from '#platform/work/index.ts';
 import { createClusterWorker } from '#clusters/work/worker.ts';
@@ -293,6 +294,28 @@ describe('the queue of work', () => {
     const claimBy = (nodeId: string) => app.db.transaction().execute((db) => claimWork(db, nodeId, 15));
     expect(await claimBy(newId())).toBeUndefined();
     expect(await claimBy(node)).toMatchObject({ cluster_id: id, action: 'DEPLOY' });
+  });
+
+  test('is not begun by a drained node, except to stop a cluster; begun work it takes over', async () => {
+    const admin = await app.organization();
+    const cluster = await makeCluster(admin);
+    const node = newId();
+    await app.db.insertInto('node').values({ id: node, name: node }).execute();
+    const claim = async () => (await claimWork(app.db, node, 30))?.action;
+    await drainNode(app.db, node);
+    await queue(admin, cluster.url);
+    expect(await claim()).toBeUndefined();
+    await undrainNode(app.db, node);
+    expect(await claim()).toBe('DEPLOY');
+    await drainNode(app.db, node);
+    await app.db
+      .updateTable('cluster_work')
+      .set({ lease_until: new Date(0) })
+      .execute();
+    expect(await claim()).toBe('DEPLOY');
+    const other = await makeCluster(admin);
+    ok(await admin.post(`${other.url}/stop`), 200);
+    expect(await claim()).toBe('STOP');
   });
 
   test('goes to one of many workers that claim at the same moment', async () => {

@@ -1,6 +1,7 @@
 import { chooseAlone } from '#deployments/executor/claims.ts';
 import { leasedTable, type RowClaim } from '#platform/work/index.ts';
 import { sql, type Database } from '#platform/database/index.ts';
+import { isDrained } from '#platform/installation/drain.ts';
 
 /** Seconds that a claim holds without being renewed, by the database's clock. */
 export const LEASE_SECONDS = 15;
@@ -50,7 +51,7 @@ const OF_NODE = (nodeId: string) => sql`(k.node_id is null or k.node_id = ${node
 /**
  * Claims due executions, and those that a dead worker has left: no two workers have the same one, and an organization never exceeds its
  * limit, over all workers. A due execution begins with the release that the service has now, and waits for the one before it unless both
- * may run. Organizations with the fewest running come first.
+ * may run. A drained node begins none. Organizations with the fewest running come first.
  */
 export const claimExecutions = (db: Database, options: ExecutionClaimOptions): Promise<ClaimedExecution[]> =>
   chooseAlone(db, async (alone) => (await claimStatement(options).execute(alone)).rows, 'executions');
@@ -68,7 +69,7 @@ const claimStatement = ({ nodeId, kinds, perOrganization, limit }: ExecutionClai
       join cluster k on k.id = e.cluster_id
       where x.scheduled_at is not null and x.state in ('WAITING', 'RUNNING') and ${OF_NODE(nodeId)} and s.kind = any(${kinds}::text[])
         and case x.state when 'RUNNING' then x.lease_until is null or x.lease_until < clock_timestamp()
-          else k.locked_at is null and s.wanted = 'running' and not s.deleting and s.release_id is not null
+          else not ${isDrained(nodeId)} and k.locked_at is null and s.wanted = 'running' and not s.deleting and s.release_id is not null
             and (x.concurrency = 'Allow' or not exists (select from job_execution o
               where o.service_id = x.service_id and o.state = 'RUNNING' and o.scheduled_at is not null)) end
     ), ranked as (

@@ -53,6 +53,11 @@ export class ExecutionWorker {
     return this.#loop.look();
   }
 
+  /** Looks for executions now. */
+  nudge(): void {
+    this.#loop.nudge();
+  }
+
   /** Removes what ended executions left in the runtimes of this machine. */
   sweep(): Promise<void> {
     return this.#sweeps.request();

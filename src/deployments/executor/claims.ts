@@ -8,8 +8,10 @@ import {
   LIVE_WORKERS,
   type LockName,
 } from '#platform/database/locks.ts';
+import { isDrained } from '#platform/installation/drain.ts';
 import { leasedTable, type Claim as WorkClaim, type Renewal } from '#platform/work/index.ts';
 import { FORMATS } from '#deployments/model/snapshot.ts';
+import { TAKE_DOWN } from '#deployments/model/states.ts';
 import type { DeploymentRow } from '#deployments/queries.ts';
 
 /** Seconds that a claim holds without being renewed, by the database's clock (docs/contributing/engine.md, *The queue*). */
@@ -91,6 +93,7 @@ const LOOKS = 3;
  * Claims the next deployments: first those whose worker is gone, then heads of environments in which none runs. Organizations with the fewest
  * running come first, people before automatic requests, then age. While a database of the environment is restored its deployments wait, as
  * restores wait for them. A deployment starts when it is chosen, not when the choosing was asked for: nothing that it waited for ends later.
+ * A drained node begins what takes down only, and takes over begun deployments like any other node.
  *
  * Claims look for candidates at the same time and lock the organizations of those that they take: the number that runs is counted under that lock,
  * and a claim goes on with the next organization where another has the first (docs/decisions/0034-claims-lock-one-organization.md).
@@ -128,7 +131,7 @@ const candidates = (options: ClaimOptions, organizations?: string[]) => {
     ), first as (
       -- The oldest of each environment, whatever keeps it waiting.
       select distinct on (d.environment_id) d.id, d.organization_id, d.environment_id, d.cluster_id, d.queue_number, d.format, d.kinds,
-        d.automatic, d.created_at
+        d.action, d.automatic, d.created_at
       from deployment d where d.status = 'WAITING' ${chosen} order by d.environment_id, d.number
     ), head as (
       select d.id, d.organization_id, d.cluster_id, 1 as rank, d.automatic, d.created_at,
@@ -138,6 +141,7 @@ const candidates = (options: ClaimOptions, organizations?: string[]) => {
       left join running r on r.organization_id = d.organization_id
       where c.locked_at is null and (c.node_id is null or c.node_id = ${options.nodeId})
         and d.format = any(${FORMATS}::int[]) and d.kinds <@ ${options.kinds}::text[]
+        and (d.action = any(${TAKE_DOWN}::text[]) or not ${isDrained(options.nodeId)})
         and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.status in ('RUNNING', 'RECAP'))
         and not exists (select 1 from deployment o where o.environment_id = d.environment_id and o.leftover_worker in (select worker from live)
           and o.leftover_until > clock_timestamp())

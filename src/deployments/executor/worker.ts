@@ -59,6 +59,11 @@ export class DeploymentWorker {
     if (this.#liveness) await endQuietly(this.#liveness);
   }
 
+  /** Looks for deployments now. */
+  nudge(): void {
+    this.#loop.nudge();
+  }
+
   #kind(): WorkKind<Claim, 'cancel'> {
     const { slots, kinds } = this.#parts;
     return {

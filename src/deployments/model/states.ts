@@ -36,6 +36,9 @@ export type State = (typeof STATES)[number];
 export const ACTIONS = ['DEPLOY', 'STOP', 'RESTART', 'DELETE', 'UNINSTALL', 'RUN'] as const;
 export type DeploymentAction = (typeof ACTIONS)[number];
 
+/** Actions that only take down: they begin on drained nodes as well. */
+export const TAKE_DOWN = ['STOP', 'DELETE', 'UNINSTALL'] as const satisfies DeploymentAction[];
+
 /** Events that RUN executes: an event of a job, a command on a Terraform service's state, or a diff of a chart. */
 const RUN_EVENTS = ['CRON', 'START', 'STOP', 'DELETE', 'PLAN', 'FORCE_UNLOCK', 'MIGRATE_STATE', 'DIFF'] as const;
 export type RunEvent = (typeof RUN_EVENTS)[number];

@@ -1,5 +1,7 @@
 import { sql, type Database } from '#platform/database/index.ts';
 import { LIVE_WORKER_SLOTS } from '#platform/database/locks.ts';
+import { isLost } from '#platform/installation/nodes.ts';
+import { TAKE_DOWN } from '#deployments/model/states.ts';
 import type { QueueItem } from '#deployments/queue/stuck.ts';
 
 /** Seconds by which a lease may be over before its row counts as left behind: other workers claim it within a second. */
@@ -7,7 +9,7 @@ const LAPSED_SECONDS = 60;
 
 /**
  * Lists what is queued on clusters, or runs without a lease, with what each waits for. `held` says that something other than the queue
- * itself holds it: a run, a lock, a restore, the limit of an organization, workers without a free slot.
+ * itself holds it: a run, a lock, a restore, the limit of an organization, workers without a free slot, a drain.
  */
 export async function listQueueItems(
   db: Database,
@@ -15,18 +17,19 @@ export async function listQueueItems(
 ): Promise<QueueItem[]> {
   const { rows } = await sql<QueueItem>`
     with live as materialized (
-      select w.node, coalesce(w.slots, ${limits.workerSlots}) <= (
+      select w.node, n.drained_at is not null as is_drained, coalesce(w.slots, ${limits.workerSlots}) <= (
         select count(*) from deployment d where d.worker_id = w.worker and d.status in ('RUNNING', 'RECAP')) as is_full
-      from (${LIVE_WORKER_SLOTS}) w
+      from (${LIVE_WORKER_SLOTS}) w left join node n on n.id::text = w.node
     ), running as (
       select organization_id, count(*) as n from deployment where status in ('RUNNING', 'RECAP') group by organization_id
     )
     select d.id, 'deployment ' || d.number || ' of environment ' || e.name as label, c.id as "clusterId", c.name as "clusterName",
-      case when c.node_id is not null and n.seen_at < now() - interval '2 minutes' then coalesce(n.name, c.node_id::text) end as "absentNode",
+      case when c.node_id is not null and ${isLost} then coalesce(n.name, c.node_id::text) end as "absentNode",
       case when d.status <> 'WAITING' then d.lease_until is null or d.lease_until > clock_timestamp() - make_interval(secs => ${LAPSED_SECONDS})
       else c.locked_at is not null
-        -- All workers that may take it, of which there are some, have no free slot.
-        or (select coalesce(bool_and(live.is_full), false) from live
+        or (n.drained_at is not null and d.action <> all(${TAKE_DOWN}::text[]))
+        -- All workers that may take it, of which there are some, have no free slot or begin nothing new.
+        or (select coalesce(bool_and(live.is_full or live.is_drained and d.action <> all(${TAKE_DOWN}::text[])), false) from live
           where c.node_id is null or live.node is null or live.node = c.node_id::text)
         or coalesce(r.n, 0) >= ${limits.organizationSlots}
         or exists (select from deployment o where o.environment_id = d.environment_id and o.status in ('RUNNING', 'RECAP'))
@@ -43,9 +46,11 @@ export async function listQueueItems(
     where d.status <> 'ENDED'
     union all
     select w.id, w.action || ' of the cluster', c.id, c.name,
-      case when c.node_id is not null and n.seen_at < now() - interval '2 minutes' then coalesce(n.name, c.node_id::text) end,
+      case when c.node_id is not null and ${isLost} then coalesce(n.name, c.node_id::text) end,
       case when w.status = 'RUNNING' then w.lease_until > clock_timestamp() - make_interval(secs => ${LAPSED_SECONDS})
       else c.locked_at is not null
+        or (w.action <> 'STOP' and (n.drained_at is not null
+          or (c.node_id is null and (select coalesce(bool_and(live.is_drained), false) from live))))
         or exists (select from cluster_work o where o.cluster_id = c.id and o.status = 'RUNNING')
         or exists (select from deployment d where d.cluster_id = c.id and d.status in ('RUNNING', 'RECAP')) end,
       case when w.status = 'WAITING' then array(

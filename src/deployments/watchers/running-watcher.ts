@@ -43,9 +43,8 @@ interface Watched {
   isApart: boolean;
 }
 
-/** Records of this machine and of the clusters that it watches. */
+/** Records of the clusters that this machine watches. */
 export interface MachineRecords {
-  noteSeen(db: Database, nodeId: string): Promise<unknown>;
   /** Lists the clusters of this machine, and those of no machine that it watches for the next time. */
   listClusters(db: Database, nodeId: string): Promise<Watched[]>;
   /** Records that the runtime of clusters has answered, and what it can do now. */
@@ -113,7 +112,6 @@ export class RunningWatcher {
 
   async #lookOnce(): Promise<void> {
     const { db } = this.#platform;
-    await this.#machine.noteSeen(db, this.#nodeId);
     const clusters = await this.#machine.listClusters(db, this.#nodeId);
     await this.#noteReached(clusters);
     const ids = clusters.map(({ id }) => id);

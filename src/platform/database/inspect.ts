@@ -61,6 +61,16 @@ export async function askDatabase<T extends object>(
   }
 }
 
+/** Works on the database beside the running service. Throws if it cannot be read. */
+export async function readDatabase<T extends object>(
+  settings: Settings,
+  read: (db: Database) => Promise<T>,
+): Promise<T> {
+  const found = await askDatabase(settings, read);
+  if (typeof found === 'string') throw new Error(`The database cannot be read: ${found}.`);
+  return found;
+}
+
 function embeddedConfig(settings: Settings): pg.ClientConfig | undefined {
   const { running } = inspectEmbeddedPostgres(path.join(settings.dataDir, 'postgres'));
   return running ? { ...running, database: 'quarterdeck' } : undefined;

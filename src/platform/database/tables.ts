@@ -696,7 +696,9 @@ export interface MetadataGroup {
 export interface Node {
   api_seen_at: Timestamp | null;
   api_url: string | null;
+  drained_at: Timestamp | null;
   id: string;
+  lost_at: Timestamp | null;
   name: string;
   seen_at: Generated<Timestamp>;
 }

@@ -8,7 +8,13 @@ import { sql, type Database } from '#platform/database/index.ts';
 /** Hours after which a machine that was not seen is taken for gone. */
 const SEEN_HOURS = 1;
 
-/** Returns the id of this machine, kept in the data directory: clusters that live on it carry it. */
+/** Seconds without a sign of life after which a machine is lost: some heartbeats, or the time of a restart. */
+const LOST_SECONDS = 120;
+
+/** Condition: node `n` is lost. */
+export const isLost = sql<boolean>`(n.seen_at < now() - make_interval(secs => ${sql.lit(LOST_SECONDS)}))`;
+
+/** Returns the id of this machine, kept in the data directory: clusters that live on it carry it. Commands call it too: it is no sign of life. */
 export async function ensureNode({ db, settings }: Pick<Platform, 'db' | 'settings'>): Promise<string> {
   const file = path.join(settings.dataDir, 'node-id');
   if (!existsSync(file)) {
@@ -19,18 +25,10 @@ export async function ensureNode({ db, settings }: Pick<Platform, 'db' | 'settin
   await db
     .insertInto('node')
     .values({ id, name: hostname() })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet({ name: hostname(), seen_at: sql`now()` }))
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ name: hostname() }))
     .execute();
   return id;
 }
-
-/** Records that a machine is there. */
-export const noteSeen = (db: Database, nodeId: string) =>
-  db
-    .updateTable('node')
-    .set({ seen_at: sql`now()` })
-    .where('id', '=', nodeId)
-    .execute();
 
 /** Returns the names of the other machines that were seen lately. */
 export async function listOtherMachines(db: Database, nodeId: string): Promise<string[]> {

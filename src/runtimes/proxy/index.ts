@@ -1,3 +1,4 @@
+import { keepRunning, type KeptLog } from '#kernel/keep-running.ts';
 import {
   createRouter as createBuiltinRouter,
   stopProxy as stopBuiltinProxy,
@@ -7,6 +8,7 @@ import type { HttpsOptions } from '#runtimes/proxy/caddy/config.ts';
 import { createCaddyRouter, stopCaddyProxy } from '#runtimes/proxy/caddy/index.ts';
 import { featuresOf, findCaddy, type CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
 import { losesWaiting } from '#runtimes/proxy/caddy/waiting.ts';
+import { isProxyRunning } from '#runtimes/proxy/running.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import type { Router } from '#runtimes/router.ts';
 
@@ -18,6 +20,8 @@ export interface RouterOptions extends BuiltinOptions {
   program?: string;
   /** HTTPS for hosts that ask for a certificate; only Caddy serves it. */
   https?: HttpsOptions;
+  /** Log of the watch that starts the proxy again; without it there is no watch. */
+  watchLog?: KeptLog;
 }
 
 const NO_HTTPS: HttpsOptions = { port: 0, directoryUrl: '', email: '', rootsFile: '' };
@@ -38,8 +42,30 @@ export function limitsOf(caddy: CaddyProgram): string[] {
   return [...(featuresOf(caddy).keepsStreams ? [] : [streams]), ...(losesWaiting() ? [waiting] : [])];
 }
 
-/** Starts the reverse proxy of this node, or adopts the one that runs in the folder, with its routes. */
+/**
+ * Starts the reverse proxy of this node, or adopts the one that runs in the folder, with its routes. Until it is closed it starts the proxy
+ * again whenever that ends together with its shim: of several processes one does, and the others adopt it.
+ */
 export async function createRouter(options: RouterOptions): Promise<NodeRouter> {
+  const router = await startRouter(options);
+  if (!options.watchLog) return router;
+  const endWatch = keepRunning(
+    {
+      name: 'the reverse proxy',
+      isRunning: () => isProxyRunning(options.directory, options.host, router.port),
+      startAgain: async () => (await startRouter({ ...options, port: router.port })).close(),
+    },
+    options.watchLog,
+  );
+  const close = router.close.bind(router);
+  router.close = async () => {
+    await endWatch();
+    await close();
+  };
+  return router;
+}
+
+async function startRouter(options: RouterOptions): Promise<NodeRouter> {
   const { program = 'builtin', https = NO_HTTPS, trustedProxies = [], ...common } = options;
   const caddy = await chooseProxy(program);
   if (!caddy) {

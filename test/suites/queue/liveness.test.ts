@@ -6,6 +6,7 @@ import { claimNext } from '#deployments/executor/claims.ts';
 import { listReported } from '#deployments/queue/queries.ts';
 import { watchQueue } from '#deployments/queue/watchdog.ts';
 import { newId } from '#kernel/ids.ts';
+import { drainNode, undrainNode } from '#platform/installation/drain.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
 import { lockLiveness, workerName } from '#platform/database/locks.ts';
@@ -205,6 +206,25 @@ describe('the watchdog of the queue', () => {
     } finally {
       await Promise.all(workers.map((client) => client.end()));
     }
+  });
+
+  test('reports no head that waits for the end of a drain', async () => {
+    const admin = await app.organization();
+    const place = await makePlace(admin);
+    const node = newId();
+    await app.db
+      .insertInto('node')
+      .values({ id: node, name: node, seen_at: new Date(0) })
+      .execute();
+    await app.db.updateTable('cluster').set({ node_id: node }).where('id', '=', place.clusterId).execute();
+    ok(await admin.post(`/environment/${place.environments[0]!.id}/deploy`), 200);
+    await drainNode(app.db, node);
+    const { lines, log } = makeLog();
+    await watch(log);
+    expect(lines).toEqual([]);
+    await undrainNode(app.db, node);
+    await watch(log);
+    expect(lines).toHaveLength(1);
   });
 
   test('reports a deployment whose worker is gone and that nobody takes over', async () => {

@@ -126,6 +126,12 @@ export const READS: Exceptions[] = [
     },
   },
   {
+    reason: 'The view of a node counts in one statement all that runs there and waits for it.',
+    uses: {
+      clusters: ['cluster_work', 'database_backup', 'database_restore', 'job_execution'],
+    },
+  },
+  {
     reason: 'A consumer of the outbox reads the events that it delivers, and ends what it has delivered.',
     uses: {
       'delivery/stream': ['audit_event'],

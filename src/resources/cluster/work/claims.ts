@@ -1,4 +1,5 @@
 import { sql, type Database } from '#platform/database/index.ts';
+import { isDrained } from '#platform/installation/drain.ts';
 import { ClaimLost, leasedTable, type RowClaim } from '#platform/work/index.ts';
 import type { LogEntry } from '#resources/cluster/work/queries.ts';
 import type { WorkAction } from '#resources/cluster/work/states.ts';
@@ -25,10 +26,11 @@ export const CLUSTER_WORK_TABLE = leasedTable({
 /**
  * Work `w` on cluster `c` that can be begun or taken over: the oldest of its cluster, unlocked, behind the deployments that were
  * requested before it and beside none that runs (docs/contributing/engine.md, *Clusters*); or begun by a worker that no longer renews.
+ * A drained node begins only stops.
  */
-const claimable = sql<boolean>`(
+const claimableOn = (nodeId: string) => sql<boolean>`(
   ${CLUSTER_WORK_TABLE.isLeft}
-  or (w.status = 'WAITING' and c.locked_at is null
+  or (w.status = 'WAITING' and c.locked_at is null and (w.action = 'STOP' or not ${isDrained(nodeId)})
     and not exists (select 1 from cluster_work o where o.cluster_id = c.id and o.status <> 'ENDED' and o.number < w.number)
     and not exists (select 1 from deployment d where d.cluster_id = c.id
       and (d.status in ('RUNNING', 'RECAP') or (d.status = 'WAITING' and d.queue_number < w.number)))))`;
@@ -38,6 +40,7 @@ const claimable = sql<boolean>`(
  * again under that lock: who requests, deletes or ends work holds it as well. Call it in a transaction.
  */
 export async function claimWork(db: Database, nodeId: string, leaseSeconds: number): Promise<ClusterClaim | undefined> {
+  const claimable = claimableOn(nodeId);
   const candidate = await sql<{ id: string }>`
     select w.id from cluster_work w join cluster c on c.id = w.cluster_id
     where w.status <> 'ENDED' and (c.node_id is null or c.node_id = ${nodeId}) and ${claimable}

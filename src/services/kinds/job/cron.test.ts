@@ -3,6 +3,7 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createExecutionWorker } from '#app/engine.ts';
 import { createSources } from '#app/git.ts';
 import { newId } from '#kernel/ids.ts';
+import { drainNode, undrainNode } from '#platform/installation/drain.ts';
 import { sql } from '#platform/database/index.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
@@ -206,6 +207,21 @@ describe('a cron job', () => {
     await engine.executions.look();
     expect(await executionsOf(job)).toEqual([]);
     ok(await admin.delete(`/cluster/${cluster.id}/lock`), 204);
+    await ended(job, 1);
+  });
+
+  test('waits while its node is drained, and is run once after that', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    await drainNode(app.db, 'test');
+    onTestFinished(async () => void (await undrainNode(app.db, 'test')));
+    for (let time = 0; time < 2; time++) {
+      await makeDue(job);
+      await engine.executions.look();
+      expect(await statesOf(job)).toEqual(['WAITING']);
+    }
+    await undrainNode(app.db, 'test');
+    await engine.executions.look();
     await ended(job, 1);
   });
 

@@ -2,9 +2,10 @@ import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
+import { drainNode, undrainNode } from '#platform/installation/drain.ts';
 import { sql } from '#platform/database/index.ts';
 import { requestDailyBackups } from '#services/kinds/database/backups/tasks.ts';
-import { expireBackups } from '#services/kinds/database/backups/queries.ts';
+import { claimBackups, expireBackups } from '#services/kinds/database/backups/queries.ts';
 import { BackupWorker, type BackupWorkerOptions } from '#services/kinds/database/backups/worker.ts';
 import { RuntimeError, type ExecRequest, type Runtime } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
@@ -277,6 +278,29 @@ describe('a worker', () => {
     expect(ok(await one.admin.get(`/database/${one.id}/restore/${plan.id}`), 200).state).toBe('READY');
     const { password } = ok(await other.admin.get(`/database/${other.id}/masterCredentials`), 200);
     expect([most, databases.indexOf(password)]).toEqual([1, databases.length - 1]);
+  });
+
+  test('of a drained node begins no backup, and takes over those that were begun', async () => {
+    const drained = newId();
+    await app.db.insertInto('node').values({ id: drained, name: drained }).execute();
+    const claim = async () =>
+      (await claimBackups(app.db, { limit: 100, nodeId: drained, leaseSeconds: 30 })).map((one) => one.id);
+    await drainNode(app.db, drained);
+    const { admin, id } = await runningDatabase();
+    const backup = await request(admin, id);
+    expect(await claim()).not.toContain(backup);
+    await undrainNode(app.db, drained);
+    expect(await claim()).toContain(backup);
+    await drainNode(app.db, drained);
+    await loseClaim('database_backup', backup);
+    expect(await claim()).toContain(backup);
+    await app.db
+      .updateTable('database_backup')
+      .set({ status: 'QUEUED', claim_token: null, lease_until: null })
+      .where('id', '=', backup)
+      .execute();
+    expect(await claim(), 'given back by a process that stopped').toContain(backup);
+    ok(await admin.delete(`/databaseBackup/${backup}`), 204);
   });
 
   test('that lost its backup to another one leaves the file that the other one made', async () => {

@@ -2,6 +2,7 @@ import { chooseAlone } from '#deployments/index.ts';
 import { leasedTable, requireHeld, type ClaimRequest, type RowClaim } from '#platform/work/index.ts';
 import { sql, type Database, type DB, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
+import { isDrained } from '#platform/installation/drain.ts';
 import type { Insertable, Selectable } from 'kysely';
 import type { Content } from '#services/kinds/database/engines/index.ts';
 
@@ -131,7 +132,7 @@ export const findDatabase = (db: Database, scope: Scope, id: string) =>
 
 // Claims. A machine claims work on its own clusters and on those that any machine reaches: one backup or restore at a time for each
 // database, and none while a deployment changes its environment. Deployments wait for restores in the same way
-// (deployments/executor/claims.ts), so that only one process at a time may choose.
+// (deployments/executor/claims.ts), so that only one process at a time may choose. A drained machine goes on with begun work only.
 
 const idle = sql`
   not exists (select 1 from database_backup o where o.database_id = w.database_id and o.id <> w.id
@@ -153,7 +154,7 @@ const claimSql = (
     left join service s on s.id = w.database_id and s.organization_id = w.organization_id
     left join environment e on e.id = s.environment_id
     left join cluster c on c.id = e.cluster_id
-    where (w.status = 'QUEUED' or ${isLeft})
+    where ((w.status = 'QUEUED' and (w.started_at is not null or not ${isDrained(nodeId)})) or ${isLeft})
       and (c.node_id is null or c.node_id = ${nodeId}) and ${idle}
     order by w.created_at limit 1 for update of w skip locked)
   returning *, claim_token as token`;

@@ -65,6 +65,11 @@ export class BackupWorker {
     return this.#loop.stop();
   }
 
+  /** Looks for backups and restores now. */
+  nudge(): void {
+    this.#loop.nudge();
+  }
+
   #kind(): WorkKind<DatabaseClaim> {
     const { leaseSeconds, slots, pollMs } = this.#options;
     const tableOf = ({ table }: DatabaseClaim) => (table === 'database_backup' ? queries.BACKUPS : queries.RESTORES);

@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { runProgram, startService, useInstallation } from '#cli/testing.ts';
+
+const { settings, home } = useInstallation('node');
+
+test(
+  'a drained node keeps deployments waiting and says so, and its undrain begins them',
+  { timeout: 180_000 },
+  async () => {
+    const { url } = await startService(settings);
+    const run = async (...args: string[]) => {
+      const { status, stdout, stderr } = await runProgram(['node', ...args], settings);
+      expect(status, stderr).toBe(0);
+      return stdout;
+    };
+    const [node] = JSON.parse(await run('list', '--json'));
+    expect(node).toEqual({
+      id: readFileSync(path.join(home, 'node-id'), 'utf8').trim(),
+      name: expect.any(String),
+      drained_at: null,
+      lost: false,
+      seen_at: expect.any(String),
+      clusters: 1,
+      running: 0,
+      waiting: 0,
+    });
+    const listed = await run('list');
+    expect(listed).toMatch(/^NODE +ID +STATE +SEEN +CLUSTERS +RUNNING +WAITING\n/);
+    expect(listed).toMatch(new RegExp(`\\n${node.name} +${node.id} +ready +\\d{4}-\\S+Z +1 +0 +0\\n$`));
+
+    const drained = await run('drain', node.name);
+    expect(drained).toBe(`Drained ${node.name}: it begins nothing new. Nothing runs there.\n`);
+    expect(await run('drain', node.id)).toMatch(/ is drained since \S+Z\. Nothing runs there\.\n$/);
+
+    const token = readFileSync(path.join(home, 'admin-token'), 'utf8').trim();
+    const ask = async (method: string, route: string, body?: object) => {
+      const headers = { authorization: `Token ${token}`, ...(body ? { 'content-type': 'application/json' } : {}) };
+      const answer = await fetch(url + route, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+      expect(answer.ok, `${method} ${route}: ${await answer.clone().text()}`).toBe(true);
+      return (await answer.json()) as any;
+    };
+    const organization = await ask('GET', '/organization');
+    const project = await ask('POST', `/organization/${organization.id}/project`, { name: 'p' });
+    const environment = await ask('POST', `/project/${project.id}/environment`, { name: 'e' });
+    const application = await ask('POST', `/environment/${environment.id}/application`, {
+      name: 'a',
+      git_repository: { url: 'https://git.example/a.git', branch: 'HEAD' },
+      dockerfile_path: 'Dockerfile',
+    });
+    expect(await ask('POST', `/application/${application.id}/deploy`)).toMatchObject({ state: 'DEPLOYMENT_QUEUED' });
+    const status = () => ask('GET', `/application/${application.id}/status`);
+    expect(await status()).toMatchObject({ state: 'DEPLOYMENT_QUEUED', warnings: [{ code: 'NODE_DRAINED' }] });
+    expect(JSON.parse(await run('list', '--json'))).toMatchObject([{ running: 0, waiting: 1 }]);
+
+    expect(await run('undrain', node.name)).toBe(`Undrained ${node.name}: it takes work again.\n`);
+    await expect.poll(status, { timeout: 30_000 }).toMatchObject({ state: 'DEPLOYED' });
+    expect(await run('undrain', node.name)).toBe(`${node.name} is not drained.\n`);
+
+    const refused = await runProgram(['node', 'drain', 'elsewhere'], settings);
+    expect([refused.status, refused.stderr]).toEqual([
+      1,
+      `quarterdeck: Node elsewhere: must be the name or id of a node. Nodes: ${node.name} (${node.id}).\n`,
+    ]);
+  },
+);
