@@ -15,6 +15,7 @@ const GROUPS: Record<string, string> = {
   Deployment: '/apis/apps/v1/deployments',
   Ingress: '/apis/networking.k8s.io/v1/ingresses',
   Namespace: '/api/v1/namespaces',
+  NetworkPolicy: '/apis/networking.k8s.io/v1/networkpolicies',
   PersistentVolumeClaim: '/api/v1/persistentvolumeclaims',
   Pod: '/api/v1/pods',
   Secret: '/api/v1/secrets',
@@ -23,8 +24,8 @@ const GROUPS: Record<string, string> = {
 
 export type Kind = keyof typeof GROUPS;
 
-/** Number of objects in a page of a list. */
-const PAGE = 500;
+/** Number of objects in a page of a list: some 15 KB each, well below the longest answer that is read. */
+const PAGE = 50;
 
 /** Returns the path of a kind's objects: of one, of all of a namespace, or of the whole cluster. */
 export function pathOf(kind: Kind, namespace?: string, name?: string): string {

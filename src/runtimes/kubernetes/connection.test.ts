@@ -83,6 +83,12 @@ describe('a call to an API server', () => {
     expect(error).toMatchObject({ code: 'unreachable', message: expect.stringContaining('does not answer') });
   });
 
+  test('does not read an answer that would hold up others while it is parsed', async () => {
+    const connection = await connectTo((_request, response) => void response.end(`"${'x'.repeat(4 * 2 ** 20)}"`));
+    const error = asRuntimeError(await connection.get('/api/v1/pods').catch((failure: unknown) => failure));
+    expect(error.message).toContain('larger than 3 MiB');
+  });
+
   test.each([
     [403, { reason: 'Forbidden', message: 'pods is forbidden' }, 'failed', 'quarterdeck cluster rbac'],
     [401, { reason: 'Unauthorized', message: 'Unauthorized' }, 'failed', 'replace the kubeconfig'],

@@ -14,8 +14,8 @@ const CONNECT_MS = 5_000;
 const CLOSE_MS = 2_000;
 /** Connections to one cluster; streams of logs and watches take one each. */
 const MOST_CONNECTIONS = 128;
-/** Longest answer that is read: a page of 500 objects has some megabytes. */
-const MOST_BYTES = 64 * 2 ** 20;
+/** Longest answer that is read: it is parsed in one turn of the event loop. A page of objects has less, and an object at most 1.5 MiB. */
+const MOST_BYTES = 3 * 2 ** 20;
 
 export interface Call {
   body?: unknown;
@@ -167,12 +167,24 @@ export class Connection {
     const host = this.#url.hostname.replace(/^\[|\]$/g, '');
     const isTls = this.#url.protocol === 'https:';
     const port = Number(this.#url.port || (isTls ? 443 : 80));
-    const [address] = await this.#policy(host);
+    const addresses = await this.#policy(host);
+    let failure: unknown;
+    for (const address of addresses) {
+      try {
+        return await this.#dialAddress(address, host, port, isTls);
+      } catch (error) {
+        failure = error;
+      }
+    }
+    throw failure;
+  }
+
+  async #dialAddress(address: string, host: string, port: number, isTls: boolean): Promise<Socket> {
     const { serverName, authorities, insecure, certificate } = this.#access;
     const name = serverName ?? host;
     const socket = isTls
       ? connectTls({
-          host: address!,
+          host: address,
           port,
           // A name of TLS is never an address; the certificate is checked against the address all the same.
           ...(isIP(name) ? {} : { servername: name }),
@@ -181,7 +193,7 @@ export class Connection {
           ...(authorities === null ? {} : { ca: authorities }),
           ...(certificate === null ? {} : { cert: certificate.certificate, key: certificate.key }),
         })
-      : connectPlain({ host: address!, port });
+      : connectPlain({ host: address, port });
     await connected(socket, isTls ? 'secureConnect' : 'connect');
     return socket;
   }

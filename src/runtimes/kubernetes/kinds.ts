@@ -20,7 +20,7 @@ export interface ClusterObject {
 }
 
 export interface List<T> {
-  metadata: { resourceVersion: string; continue?: string };
+  metadata: { continue?: string; remainingItemCount?: number };
   items: T[];
 }
 

@@ -7,14 +7,14 @@ import {
   type WorkloadIdentity,
 } from '#runtimes/runtime.ts';
 import { find, list, remove, type Cluster, type Kind } from './cluster.ts';
-import type { ClusterObject } from './kinds.ts';
+import type { Pod } from './kinds.ts';
 import { LABEL, namespaceOf, ofService } from './labels.ts';
 import { applyDeployment, withRestart } from './submit.ts';
 import { changeRecord, type ServiceRecord } from './record.ts';
 
 const LOOK_MS = 250;
 /** Milliseconds beyond their grace period in which pods and volumes must be gone. */
-const GONE_MS = 120_000;
+const GONE_MS = 60_000;
 
 /** Ends all pods of a service and keeps everything else (`Runtime.stop`). */
 export async function stopService(
@@ -50,7 +50,15 @@ export async function restartService(cluster: Cluster, handle: Handle, asked: nu
 }
 
 /** Kinds of what a service has in its namespace; the record goes last, because it tells of the rest. */
-const KINDS: Kind[] = ['Deployment', 'Ingress', 'Service', 'Secret', 'PersistentVolumeClaim', 'ConfigMap'];
+const KINDS: Kind[] = [
+  'Deployment',
+  'Ingress',
+  'NetworkPolicy',
+  'Service',
+  'Secret',
+  'PersistentVolumeClaim',
+  'ConfigMap',
+];
 
 /** Removes everything of a service (`Runtime.remove`). */
 export async function removeService(
@@ -65,21 +73,30 @@ export async function removeService(
   }
 }
 
+/** Waits until nothing of some kinds is left of a service; pods may take their grace period. */
 async function untilGone(
   cluster: Cluster,
   identity: WorkloadIdentity,
   kinds: Kind[],
   signal: AbortSignal,
 ): Promise<void> {
-  for (const end = Date.now() + GONE_MS; ; await sleep(LOOK_MS, undefined, { signal })) {
-    const left = await Promise.all(
-      kinds.map((kind) => list<ClusterObject>(cluster, kind, namespaceOf(identity), ofService(identity))),
-    );
-    const names = left.flat().map(({ kind, metadata }) => `${kind ?? 'pod'} ${metadata.name}`);
-    if (names.length === 0) return;
+  let end: number | undefined;
+  for (;;) {
+    const left = (await Promise.all(kinds.map((kind) => listOf(cluster, kind, identity)))).flat();
+    if (left.length === 0) return;
+    end ??= Date.now() + GONE_MS + Math.max(...left.map(({ graceSeconds }) => graceSeconds)) * 1000;
     if (Date.now() > end)
-      throw new RuntimeError('failed', `The cluster has not ended within ${GONE_MS / 1000} s: ${names.join(', ')}.`);
+      throw new RuntimeError('failed', `The cluster does not end ${left.map(({ name }) => name).join(', ')}.`);
+    await sleep(LOOK_MS, undefined, { signal });
   }
+}
+
+async function listOf(cluster: Cluster, kind: Kind, identity: WorkloadIdentity) {
+  const found = await list<Pod>(cluster, kind, namespaceOf(identity), ofService(identity));
+  return found.map(({ metadata, spec }) => ({
+    name: `${kind} ${metadata.name}`,
+    graceSeconds: Number(spec['terminationGracePeriodSeconds'] ?? 0),
+  }));
 }
 
 /** Removes the namespace of an environment that has nothing any more (`Runtime.removeEnvironment`). */

@@ -1,6 +1,7 @@
 import type { ClusterObject, Container, DeploymentObject, Template } from './kinds.ts';
 import type { Annotations, Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 import { ANNOTATION, LABEL, identityLabels, namespaceOf } from './labels.ts';
+import { publicPolicy } from './policies.ts';
 
 /** Name of the container that runs the workload. */
 export const CONTAINER = 'app';
@@ -20,7 +21,7 @@ export function companionsOf(spec: WorkloadSpec): ClusterObject[] {
     ...(spec.registry ? [registryOf(spec, spec.registry)] : []),
     ...spec.storage.map((storage) => claimOf(spec, storage)),
     ...(spec.ports.length > 0 ? [serviceOf(spec)] : []),
-    ...(spec.routes.length > 0 ? [ingressOf(spec)] : []),
+    ...(spec.routes.length > 0 ? [ingressOf(spec), publicPolicy(spec)] : []),
   ];
 }
 

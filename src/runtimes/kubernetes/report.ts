@@ -45,8 +45,11 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
   return { ok: true, description: `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`, limits };
 }
 
-const count = async ({ connection }: Cluster, path: string): Promise<number> =>
-  (await connection.get<List<ClusterObject>>(path, { query: { limit: 1000 } })).items.length;
+/** Returns the number of objects at a path: the cluster tells it with the first of them. */
+async function count({ connection }: Cluster, path: string): Promise<number> {
+  const { items, metadata } = await connection.get<List<ClusterObject>>(path, { query: { limit: 1 } });
+  return items.length + (metadata.remainingItemCount ?? 0);
+}
 
 /** Asks the cluster for each right, and names those that are missing. */
 async function missingRights(cluster: Cluster): Promise<string[]> {

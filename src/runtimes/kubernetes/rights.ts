@@ -22,6 +22,7 @@ export const RIGHTS: readonly Right[] = [
   { group: '', resource: 'configmaps', verbs: CHANGE, reason: 'the record of a service' },
   { group: '', resource: 'persistentvolumeclaims', verbs: CHANGE, reason: 'volumes' },
   { group: 'networking.k8s.io', resource: 'ingresses', verbs: CHANGE, reason: 'HTTP from outside' },
+  { group: 'networking.k8s.io', resource: 'networkpolicies', verbs: CHANGE, reason: 'environments are kept apart' },
   { group: '', resource: 'pods', verbs: ['get', 'list'], reason: 'states of instances' },
   { group: '', resource: 'pods/log', verbs: ['get'], reason: 'logs' },
   { group: '', resource: 'pods/exec', verbs: ['get', 'create'], reason: 'programs beside a service' },

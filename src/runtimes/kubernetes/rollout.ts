@@ -85,6 +85,8 @@ async function look(
   const present = Number(deployment.spec.template.metadata.labels[LABEL.generation]);
   if (present > identity.generation)
     throw new RuntimeError('superseded', `Generation ${present} of the service was taken over already.`);
+  if (present < identity.generation)
+    throw new RuntimeError('failed', `Generation ${identity.generation} was taken back: generation ${present} serves.`);
   const { status = {}, spec, metadata } = deployment;
   if ((status.observedGeneration ?? 0) < (metadata.generation ?? 0)) return false;
   const counts = [status.replicas, status.updatedReplicas, status.availableReplicas];

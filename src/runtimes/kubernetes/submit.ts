@@ -11,6 +11,7 @@ import { isConflict } from './errors.ts';
 import type { DeploymentObject, FoundDeployment } from './kinds.ts';
 import { ANNOTATION, LABEL, identityLabels, namespaceOf, ofService } from './labels.ts';
 import { companionsOf, deploymentOf } from './objects.ts';
+import { environmentPolicy } from './policies.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease } from './record.ts';
 
 /** Milliseconds that a namespace under deletion is waited for. */
@@ -43,7 +44,7 @@ export async function submitRelease(cluster: Cluster, spec: WorkloadSpec, contex
     };
   });
   throwIfCancelled(context.signal);
-  for (const object of companionsOf(spec)) await apply(cluster, object);
+  for (const object of [environmentPolicy(spec.identity), ...companionsOf(spec)]) await apply(cluster, object);
   await removeOthers(cluster, spec);
   const kept = record?.candidate ?? record?.serving ?? release;
   await applyDeployment(cluster, spec.identity, kept.deployment);
@@ -104,21 +105,25 @@ async function ensureNamespace(cluster: Cluster, spec: WorkloadSpec, signal: Abo
   }
 }
 
-/** Removes the Service, Ingress and access to a registry that the release has no longer. */
+/** Removes the Service, the way from outside and the access to a registry that the release has no longer. */
 async function removeOthers(cluster: Cluster, spec: WorkloadSpec): Promise<void> {
   const namespace = namespaceOf(spec.identity);
   if (spec.ports.length === 0) await remove(cluster, 'Service', namespace, spec.hostname);
-  if (spec.routes.length === 0) await remove(cluster, 'Ingress', namespace, spec.hostname);
+  if (spec.routes.length === 0) {
+    await remove(cluster, 'Ingress', namespace, spec.hostname);
+    await remove(cluster, 'NetworkPolicy', namespace, spec.hostname);
+  }
   if (!spec.registry) await remove(cluster, 'Secret', namespace, `${spec.hostname}-registry`);
 }
 
-/** Removes the variables of all releases but one. */
+/** Removes the variables of releases before that of the generation. Those of a later one may just have been made. */
 export async function removeOldSecrets(
   cluster: Cluster,
   identity: WorkloadSpec['identity'],
   generation: number,
 ): Promise<void> {
-  const selector = `${ofService(identity)},${LABEL.generation},${LABEL.generation}!=${generation}`;
-  const old = await list(cluster, 'Secret', namespaceOf(identity), selector);
-  for (const { metadata } of old) await remove(cluster, 'Secret', namespaceOf(identity), metadata.name);
+  const secrets = await list(cluster, 'Secret', namespaceOf(identity), `${ofService(identity)},${LABEL.generation}`);
+  for (const { metadata } of secrets)
+    if (Number(metadata.labels?.[LABEL.generation]) < generation)
+      await remove(cluster, 'Secret', namespaceOf(identity), metadata.name);
 }

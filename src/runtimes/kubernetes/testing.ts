@@ -51,7 +51,16 @@ export class TestGateway {
   }
 }
 
-const KINDS: Kind[] = ['Deployment', 'Pod', 'Service', 'Secret', 'Ingress', 'ConfigMap', 'PersistentVolumeClaim'];
+const KINDS: Kind[] = [
+  'Deployment',
+  'Pod',
+  'Service',
+  'Secret',
+  'Ingress',
+  'NetworkPolicy',
+  'ConfigMap',
+  'PersistentVolumeClaim',
+];
 
 /** Returns the names of all remains of a service. */
 export async function leftoversOf(cluster: Cluster, { serviceId }: WorkloadIdentity): Promise<string[]> {
