@@ -25,7 +25,6 @@ export async function followOutside<T>(
   { begin, log }: Outside<T>,
   mayGoOn: () => Promise<boolean>,
 ): Promise<T> {
-  signal.throwIfAborted();
   const ending = new AbortController();
   const left = Promise.withResolvers<never>();
   let isLeft = false;
@@ -34,6 +33,9 @@ export async function followOutside<T>(
     isLeft = true;
     left.reject(new LeftRunning());
   };
+  // Aborted between the beginning of the work and this call: it is left or ended like later.
+  if (signal.aborted) await leave();
+  if (isLeft) return left.promise;
   const onAbort = () => void leave();
   signal.addEventListener('abort', onAbort, { once: true });
   const running = begin({ signal: ending.signal, log: (line) => isLeft || log(line) });
@@ -53,6 +55,8 @@ export async function follow(
   { signal, log, prepare }: TaskContext,
   mayGoOn: () => Promise<boolean>,
 ): Promise<TaskEnd> {
+  // What has not begun does not begin.
+  signal.throwIfAborted();
   let refusal: unknown;
   const prepareOrRefuse = async () => {
     await prepare?.().catch((error: unknown) => {

@@ -158,13 +158,14 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     const attempt = (number: number, abort: AbortController) => {
       return { ...newContext(abort.signal), attempt: { number, holds: () => !abort.signal.aborted } };
     };
+    const before = (await c.runtime.observe(handle)).instances.map(({ name }) => name);
     const other = await c.subject.reopen();
     try {
       const lost = new AbortController();
       const first = applyOn(c.runtime, slow, attempt(1, lost)).catch((error: Error) => error);
       await until(
         () => c.runtime.observe(handle),
-        ({ instances }) => instances.length > 1,
+        ({ instances }) => instances.some(({ name }) => !before.includes(name)),
       );
       const second = applyOn(other, slow, attempt(2, new AbortController()));
       lost.abort('lost');

@@ -4,6 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { Pool, type Dispatcher } from 'undici';
 import { WebSocket } from 'ws';
+import { anySignal } from '#kernel/lease-signal.ts';
 import type { AddressPolicy, ClusterAccess } from './access.ts';
 import { ApiError } from './errors.ts';
 
@@ -77,7 +78,7 @@ export class Connection {
   /** Sends a request and returns the parsed answer. Throws ApiError for an answer that is no success. */
   async call<T>(method: Dispatcher.HttpMethod, path: string, call: Call = {}): Promise<T> {
     const timeout = AbortSignal.timeout(this.#callMs);
-    const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout;
+    const signal = call.signal ? anySignal([call.signal, timeout]) : timeout;
     const answer = await this.#send(method, path, { ...call, signal });
     const text = await readText(answer.body);
     if (answer.statusCode >= 300) throw refusalOf(answer.statusCode, text);
@@ -95,7 +96,7 @@ export class Connection {
     const late = () => begun.abort(head.reason);
     head.addEventListener('abort', late);
     try {
-      const signal = AbortSignal.any([call.signal, begun.signal]);
+      const signal = anySignal([call.signal, begun.signal]);
       const answer = await this.#send('GET', path, { ...call, signal });
       if (answer.statusCode >= 300) throw refusalOf(answer.statusCode, await readText(answer.body));
       return answer.body;
