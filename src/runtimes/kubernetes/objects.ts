@@ -86,6 +86,8 @@ function containerOf(spec: WorkloadSpec): Container {
   return {
     name: CONTAINER,
     image: spec.image,
+    // Images are pinned by their digest.
+    imagePullPolicy: 'IfNotPresent',
     ...(spec.entrypoint.length > 0 ? { command: spec.entrypoint.map(literal) } : {}),
     ...(spec.arguments.length > 0 ? { args: spec.arguments.map(literal) } : {}),
     env: Object.keys(spec.environment).map((name) => ({

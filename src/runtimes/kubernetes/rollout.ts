@@ -14,7 +14,7 @@ import { asRuntimeError } from './errors.ts';
 import type { FoundDeployment, Pod } from './kinds.ts';
 import { LABEL, namespaceOf } from './labels.ts';
 import { lastLinesOf } from './logs.ts';
-import { generationOf, isReady, listPods, troubleOf } from './pods.ts';
+import { generationOf, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
 import { applyDeployment, removeOldSecrets } from './submit.ts';
 
@@ -106,7 +106,9 @@ async function look(
 async function notReady(cluster: Cluster, { spec, status }: FoundDeployment, pods: Pod[]): Promise<RuntimeError> {
   const failed = pods.find((pod) => !isReady(pod));
   const refused = status?.conditions?.find(({ type }) => type === 'ReplicaFailure')?.message;
-  const why = (failed ? troubleOf(failed) : refused) ?? 'its checks do not pass';
+  const unknown =
+    failed && instanceOf(failed).state === 'running' ? 'its checks do not pass' : 'it has not started yet';
+  const why = (failed ? troubleOf(failed) : refused) ?? unknown;
   const lines: LogLine[] = failed ? await lastLinesOf(cluster, failed, LAST_LINES) : [];
   const written = lines.slice(-LOG_LINES).map(({ text }) => `  ${text}`);
   const log = written.length > 0 ? `Last lines of its log:\n${written.join('\n')}` : 'It wrote no log.';
