@@ -2,7 +2,7 @@ import type { WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 import type { ClusterObject } from './kinds.ts';
 import { LABEL, identityLabels, namespaceOf } from './labels.ts';
 
-/** Returns the rule that the pods of an environment are reached from their own environment only, where the cluster's network knows rules. */
+/** Returns the rule that pods are reached from their own environment only. The cluster's network plugin has to enforce it. */
 export function environmentPolicy(identity: WorkloadIdentity): ClusterObject {
   const { [LABEL.service]: _service, ...labels } = identityLabels(identity);
   return policyOf({ name: 'environment', namespace: namespaceOf(identity), labels }, {}, [
