@@ -63,6 +63,8 @@ type OptionalGuarantee =
   | 'disk'
   /** Origin of each line of a log, standard output or error. */
   | 'streams'
+  /** Names within an environment lead to a new release at the end of its rollout, not a moment later. */
+  | 'namesAtOnce'
   /** A program beside a workload gets variables. */
   | 'variablesOfPrograms'
   /** A cancelled program beside a workload is ended. */
