@@ -204,6 +204,20 @@ describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
     ]);
   });
 
+  test('has nothing left of an environment that is deleted', { timeout: 90_000 }, async () => {
+    const namespaces = async () => {
+      const { items } = await administrator.connection.get<{ items: ManifestObject[] }>('/api/v1/namespaces');
+      return items.map(({ metadata }) => metadata.name).filter((name) => name.includes(environment));
+    };
+    expect(await namespaces()).toHaveLength(1);
+    await program.ask('DELETE', `/environment/${environment}`);
+    await expect
+      .poll(() => program.send('GET', `/environment/${environment}`).then(({ status }) => status), { timeout: 30_000 })
+      .toBe(404);
+    await program.keepHouse();
+    await expect.poll(namespaces, { timeout: 30_000 }).toEqual([]);
+  });
+
   test(
     'whose kubeconfig no longer works is told so, and works again once that is replaced',
     { timeout: 120_000 },

@@ -115,7 +115,7 @@ export class Connection {
       handshakeTimeout: this.#callMs,
       // Already connected, and the certificate verified.
       createConnection: () => connection,
-      maxPayload: 16 * 2 ** 20,
+      maxPayload: MOST_BYTES,
     });
   }
 

@@ -120,10 +120,17 @@ async function sendInput(socket: WebSocket, stdin: Readable): Promise<void> {
     socket.send(frame(CLOSE, Buffer.from([STDIN])));
 }
 
+/** Ends the wait with what the cluster says. Nothing is thrown: this runs in an event, where an error would end the process. */
 function endOf(text: string, resolve: (exitCode: number) => void, reject: (error: Error) => void): void {
-  const end = JSON.parse(text) as EndStatus;
+  let end: EndStatus;
+  try {
+    end = Object(JSON.parse(text)) as EndStatus;
+  } catch (error) {
+    return reject(new RuntimeError('failed', 'The cluster does not say how the program ended.', error));
+  }
   if (end.status === 'Success') return resolve(0);
-  const code = end.details?.causes?.find(({ reason }) => reason === 'ExitCode')?.message;
-  if (code !== undefined && /^\d+$/.test(code)) return resolve(Number(code));
+  const causes: unknown = end.details?.causes;
+  const code = Array.isArray(causes) ? causes.find((cause) => Object(cause).reason === 'ExitCode')?.message : undefined;
+  if (typeof code === 'string' && /^\d+$/.test(code)) return resolve(Number(code));
   reject(new RuntimeError('failed', `The program cannot be started: ${end.message ?? 'the cluster gives no reason'}.`));
 }

@@ -122,6 +122,27 @@ describe('a rollout', () => {
   );
 });
 
+describe('a stopped service', () => {
+  test(
+    'stays stopped when a candidate is taken back, and starts again when it is restarted',
+    { timeout: 90_000 },
+    async () => {
+      const spec = specOf();
+      const handle = await deploy(spec);
+      // As a deployment that stops it does: with a generation of its own.
+      await runtime.stop({ ...spec.identity, generation: 2 }, handle, newContext());
+      const bad = nextSpec(nextSpec(spec), { entrypoint: ['sh', '-c', 'exit 3'], readyTimeoutSeconds: 4 });
+      await expect(deploy(bad)).rejects.toMatchObject({ code: 'not_ready' });
+      expect(await runtime.observe(handle)).toMatchObject({ state: 'stopped', instances: [] });
+      const restarted = await runtime.restart(handle, 4, newContext());
+      await runtime.progress!(restarted, newContext());
+      expect(await runtime.observe(restarted)).toMatchObject({ state: 'running', generation: 1 });
+      await expect(runtime.restart(handle, 0, newContext())).rejects.toMatchObject({ code: 'superseded' });
+      await remove(spec);
+    },
+  );
+});
+
 describe('what others do in the cluster', () => {
   test('a namespace that is not ours is never used', async () => {
     const spec = specOf();

@@ -9,7 +9,7 @@ import {
 import { find, list, remove, type Cluster, type Kind } from './cluster.ts';
 import type { Pod } from './kinds.ts';
 import { LABEL, namespaceOf, ofService } from './labels.ts';
-import { applyDeployment, withRestart } from './submit.ts';
+import { applyDeployment, stopped, withRestart } from './submit.ts';
 import { changeRecord, type ServiceRecord } from './record.ts';
 
 const LOOK_MS = 250;
@@ -29,20 +29,19 @@ export async function stopService(
   });
   if (!before) return;
   const { serving, hostname } = before as ServiceRecord;
-  if (serving) {
-    const { deployment } = serving;
-    await applyDeployment(cluster, identity, { ...deployment, spec: { ...deployment.spec, replicas: 0 } });
-  } else await remove(cluster, 'Deployment', namespaceOf(identity), hostname);
+  if (serving) await applyDeployment(cluster, identity, stopped(serving.deployment));
+  else await remove(cluster, 'Deployment', namespaceOf(identity), hostname);
   await untilGone(cluster, identity, ['Pod'], context.signal);
 }
 
 /** Replaces the pods of the present release (`Runtime.restart`); the rollout is followed like that of a release. */
 export async function restartService(cluster: Cluster, handle: Handle, asked: number): Promise<Handle> {
   const { identity } = handle;
-  const record = await changeRecord(cluster, identity, (present) => {
+  // A stop may have raised the generation above that of the release: the restart is as new as the deployment that asks for it.
+  const record = await changeRecord(cluster, { ...identity, generation: asked }, (present) => {
     if (!present?.serving) return null;
-    const deployment = withRestart(present.serving.deployment, asked);
-    return { ...present, candidate: { ...present.serving, deployment }, isStopped: false };
+    const { generation, deployment } = present.serving;
+    return { ...present, generation, candidate: { generation, deployment: withRestart(deployment, asked) } };
   });
   if (!record?.candidate) throw new RuntimeError('failed', 'There is no release to restart: deploy the service.');
   await applyDeployment(cluster, identity, record.candidate.deployment);

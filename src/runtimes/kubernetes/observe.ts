@@ -10,7 +10,8 @@ export async function observeService(cluster: Cluster, { identity }: Handle): Pr
   const [record, pods] = await Promise.all([readRecord(cluster, identity), listPods(cluster, identity)]);
   if (!record && pods.length === 0) return { state: 'absent', generation: null, instances: [], message: '' };
   const ready = pods.filter(isReady);
-  const wanted = record?.isStopped ? 0 : ((record?.serving ?? record?.candidate)?.deployment.spec.replicas ?? 0);
+  const present = record?.isStopped ? record.candidate : (record?.serving ?? record?.candidate);
+  const wanted = present?.deployment.spec.replicas ?? 0;
   const generations = ready.map(generationOf);
   const serving = record?.serving?.generation;
   return {

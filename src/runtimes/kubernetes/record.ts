@@ -12,13 +12,14 @@ export interface KeptRelease {
 
 /** Record of a service, beside its objects in its namespace. It is written before anything else is changed. */
 export interface ServiceRecord {
-  /** Highest generation that was taken over; a lower one is refused. */
+  /** Generation that was taken over last; a lower one is refused. A restart begins again with that of its release. */
   generation: number;
   hostname: string;
   /** Release that was rolled out last; null before the first. */
   serving: KeptRelease | null;
   /** Release that is being rolled out; null if none is. */
   candidate: KeptRelease | null;
+  /** True if the serving release was stopped. A candidate that is taken back leaves it so. */
   isStopped: boolean;
 }
 

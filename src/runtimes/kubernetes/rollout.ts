@@ -16,7 +16,7 @@ import { LABEL, namespaceOf } from './labels.ts';
 import { lastLinesOf } from './logs.ts';
 import { generationOf, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
-import { applyDeployment, removeOldSecrets } from './submit.ts';
+import { applyDeployment, removeOldSecrets, stopped } from './submit.ts';
 
 /** Milliseconds between two looks at a rollout. */
 const LOOK_MS = 400;
@@ -39,7 +39,7 @@ export async function followRollout(cluster: Cluster, handle: Handle, context: R
     throw failure;
   }
   const record = await changeRecord(cluster, identity, (present) =>
-    present?.candidate ? { ...present, serving: present.candidate, candidate: null } : null,
+    present?.candidate ? { ...present, serving: present.candidate, candidate: null, isStopped: false } : null,
   );
   if (record) await removeOldSecrets(cluster, identity, record.serving?.generation ?? identity.generation);
 }
@@ -126,9 +126,9 @@ async function takeBack(cluster: Cluster, identity: WorkloadIdentity): Promise<v
     before = present;
     return present?.candidate ? { ...present, candidate: null } : null;
   });
-  const { serving, candidate, hostname } = (before ?? {}) as Partial<ServiceRecord>;
+  const { serving, candidate, hostname, isStopped } = (before ?? {}) as Partial<ServiceRecord>;
   if (!candidate || hostname === undefined) return;
-  if (serving) await applyDeployment(cluster, identity, serving.deployment);
+  if (serving) await applyDeployment(cluster, identity, isStopped ? stopped(serving.deployment) : serving.deployment);
   else {
     await remove(cluster, 'Deployment', namespaceOf(identity), hostname);
     await remove(cluster, 'Ingress', namespaceOf(identity), hostname);

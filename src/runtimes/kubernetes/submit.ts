@@ -34,13 +34,14 @@ export async function submitRelease(cluster: Cluster, spec: WorkloadSpec, contex
   const release: KeptRelease = { generation: spec.identity.generation, deployment: deploymentOf(spec) };
   const record = await changeRecord(cluster, spec.identity, (present) => {
     const serving = present?.serving ?? null;
-    const isServing = serving !== null && isSame(serving, release);
+    const isStopped = present?.isStopped ?? false;
+    const isServing = serving !== null && !isStopped && isSame(serving, release);
     return {
       generation: spec.identity.generation,
       hostname: spec.hostname,
       serving,
       candidate: isServing ? null : release,
-      isStopped: false,
+      isStopped,
     };
   });
   throwIfCancelled(context.signal);
@@ -64,6 +65,12 @@ export function withRestart(deployment: DeploymentObject, asked: number): Deploy
   copy.spec.template.metadata.annotations[ANNOTATION.asked] = String(asked);
   return copy;
 }
+
+/** Returns the Deployment without pods. */
+export const stopped = (deployment: DeploymentObject): DeploymentObject => ({
+  ...deployment,
+  spec: { ...deployment.spec, replicas: 0 },
+});
 
 /**
  * Applies a Deployment unless a higher generation was taken over: what a suspended process still holds is compared with the version of the
