@@ -175,7 +175,7 @@ describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
       const { results: lines } = await program.ask('GET', `${of}/log`);
       expect(lines.map(({ message }: { message: string }) => message)).toContain('serving');
 
-      await act('redeploy');
+      await act('restart-service');
       await act('deploy', { image_tag: '2' });
       expect(await served()).toBe('release 2');
       await act('deploy', { image_tag: '1' });

@@ -1,22 +1,16 @@
 import type { Platform } from '#platform/context.ts';
 import { KeyedLock } from '#kernel/keyed-lock.ts';
 import { connectionVersion, openConnection } from '#resources/cluster/index.ts';
-import { RuntimeError, type ClusterRef, type Runtime } from '#runtimes/runtime.ts';
-
-/** Address of a cluster and credentials for it, in the clear: never for a log. */
-type ClusterConnection = NonNullable<Awaited<ReturnType<typeof openConnection>>>;
+import { RuntimeError, type ClusterAccess, type ClusterRef, type Runtime } from '#runtimes/runtime.ts';
 
 /** Runtime of one cluster, reached over a connection. */
 export interface ConnectedRuntime extends Runtime {
   /** Uses another address or other credentials from the next call on. */
-  use(connection: ClusterConnection): void;
+  use(access: ClusterAccess): void;
 }
 
 /** Makes the runtime of a cluster; `renewed` returns the connection as it is now, null if the cluster is gone. */
-type Make = (
-  connection: ClusterConnection,
-  renewed: () => Promise<ClusterConnection | null>,
-) => Promise<ConnectedRuntime>;
+type Make = (access: ClusterAccess, renewed: () => Promise<ClusterAccess | null>) => Promise<ConnectedRuntime>;
 
 /** Runtimes of clusters that have a connection of their own, one for each. */
 export class ConnectedClusters {
@@ -39,10 +33,10 @@ export class ConnectedClusters {
       const present = this.#opened.get(id);
       if (present?.version === version) return present.runtime;
       const renewed = () => openConnection(this.#platform, id);
-      const connection = await renewed();
-      if (!connection) throw new RuntimeError('refused', 'The cluster is gone.');
-      present?.runtime.use(connection);
-      const runtime = present?.runtime ?? (await this.#make(connection, renewed));
+      const access = await renewed();
+      if (!access) throw new RuntimeError('refused', 'The cluster is gone.');
+      present?.runtime.use(access);
+      const runtime = present?.runtime ?? (await this.#make(access, renewed));
       this.#opened.set(id, { version, runtime });
       return runtime;
     });

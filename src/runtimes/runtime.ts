@@ -632,6 +632,21 @@ export function throwIfCancelled(signal: AbortSignal): void {
   if (signal.aborted) throw cancelled(signal.reason);
 }
 
+/** Access to the API server of a cluster, as a kubeconfig gives it. Texts of certificates and keys are PEM. Never for a log. */
+export interface ClusterAccess {
+  /** Address of the API server: `https://host:port`, perhaps with a path. */
+  server: string;
+  /** Name that the server's certificate is for, where it is not the host of `server`. */
+  serverName: string | null;
+  /** Authorities of the server's certificate; null for those of the system. */
+  authorities: string | null;
+  /** True if the server's certificate is not verified, as the kubeconfig asks. */
+  insecure: boolean;
+  /** Certificate and key of the client. */
+  certificate: { certificate: string; key: string } | null;
+  token: string | null;
+}
+
 /** Cluster as its runtime is looked up by. */
 export interface ClusterRef {
   /** Null for leftovers whose cluster was not recorded: such clusters are on a runtime of this machine. */

@@ -1,7 +1,7 @@
 import type { Platform } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
-import type { KubeconfigAccess } from '#resources/cluster/kubeconfig.ts';
 import { openClusterSecret } from '#resources/cluster/secrets.ts';
+import type { ClusterAccess } from '#runtimes/runtime.ts';
 
 /** Returns what changes with the kubeconfig of a cluster; null if it has none. */
 export async function connectionVersion(db: Database, clusterId: string): Promise<string | null> {
@@ -18,7 +18,7 @@ export async function connectionVersion(db: Database, clusterId: string): Promis
 export async function openConnection(
   platform: Pick<Platform, 'db' | 'vault'>,
   clusterId: string,
-): Promise<KubeconfigAccess | null> {
+): Promise<ClusterAccess | null> {
   const row = await platform.db
     .selectFrom('cluster')
     .select('organization_id')

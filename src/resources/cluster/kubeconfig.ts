@@ -1,5 +1,6 @@
 import { badRequest } from '#kernel/errors.ts';
 import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
+import type { ClusterAccess } from '#runtimes/runtime.ts';
 
 interface Named {
   name?: unknown;
@@ -63,18 +64,8 @@ function refuseUnused(config: Fields): void {
           throw badRequest(`kubeconfig: ${part} is not followed here: ${instead}.`);
 }
 
-/** Address of an API server and credentials for it, in the clear: never for a log. Certificates and keys are PEM. */
-export interface KubeconfigAccess {
-  server: string;
-  serverName: string | null;
-  authorities: string | null;
-  insecure: boolean;
-  certificate: { certificate: string; key: string } | null;
-  token: string | null;
-}
-
 /** Returns what the current context of a kubeconfig leads to. Throws 400 like `checkKubeconfig`. */
-export async function readAccess(organizationId: string, text: string): Promise<KubeconfigAccess> {
+export async function readAccess(organizationId: string, text: string): Promise<ClusterAccess> {
   const config = await read(organizationId, text);
   refuseUnused(config);
   const context = entryOf(config, 'contexts', 'context', config['current-context'], 'current-context');

@@ -5,7 +5,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { Pool, type Dispatcher } from 'undici';
 import { WebSocket } from 'ws';
 import { anySignal } from '#kernel/lease-signal.ts';
-import type { AddressPolicy, ClusterAccess } from './access.ts';
+import type { ClusterAccess } from '#runtimes/runtime.ts';
+import type { AddressPolicy } from './access.ts';
 import { ApiError } from './errors.ts';
 
 /** Milliseconds for one call from connecting to the last byte of its answer, or for the head of a stream. */

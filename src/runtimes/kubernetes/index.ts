@@ -1,6 +1,12 @@
-import { RuntimeError, publishedPorts, type Runtime, type TaskSpec, type WorkloadSpec } from '#runtimes/runtime.ts';
+import {
+  RuntimeError,
+  publishedPorts,
+  type ClusterAccess,
+  type Runtime,
+  type TaskSpec,
+  type WorkloadSpec,
+} from '#runtimes/runtime.ts';
 import { KeyedLock } from '#kernel/keyed-lock.ts';
-import type { ClusterAccess } from './access.ts';
 import type { Cluster } from './cluster.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { asRuntimeError } from './errors.ts';
