@@ -15,6 +15,8 @@ const LOOK_MS = 1000;
 const LAST_LINES_MS = 10_000;
 /** Longest line; what is longer is cut, so that a program that writes none does not fill the memory. */
 const MOST_CHARACTERS = 64 * 1024;
+/** Characters of one pod's last lines; the newest are kept. */
+const MOST_OF_POD = 8 * 2 ** 20;
 
 interface TimedLine extends LogLine {
   /** Time of the cluster in nanoseconds, always as long: orders lines, and marks the place to go on from. */
@@ -70,7 +72,14 @@ async function readTail(
 ): Promise<TimedLine[]> {
   const stream = await open(cluster, pod, { tailLines: tail, previous, ...sinceOf(earliest) }, signal);
   const lines: TimedLine[] = [];
-  if (stream) for await (const text of linesOf(stream)) lines.push(toLine(pod, text));
+  let characters = 0;
+  if (stream)
+    for await (const text of linesOf(stream)) {
+      const line = toLine(pod, text);
+      lines.push(line);
+      characters += line.text.length;
+      while (characters > MOST_OF_POD) characters -= lines.shift()!.text.length;
+    }
   return lines.filter(({ at }) => isWithin(at, { from: earliest }));
 }
 
