@@ -11,7 +11,7 @@ import { startPart } from './processes.ts';
 import { benchProxy } from './proxy.ts';
 import { writeReport } from './report.ts';
 import { getEnvironment, getStatuses, postProject, type Parts } from './requests.ts';
-import { seed, type Seed } from './seed.ts';
+import { makingWith, seed, type Seed } from './seed.ts';
 
 const loadBefore = loadavg()[0]!;
 
@@ -47,6 +47,9 @@ async function crowd(crowded: Seed) {
   const other = startPart('service.ts', ['--expose-gc']);
   try {
     const empty = await seed(other, parts.bare);
+    // A page of 20 out of many is measured beside a page of 20 out of 20.
+    for (let n = empty.projects; n < 20; n++)
+      await makingWith(empty)(`/organization/${empty.organizationId}/project`, { name: `another ${n}` });
     await parts.service.ask('crowd');
     return await measureCrowd(crowded, empty, parts.load);
   } finally {

@@ -7,6 +7,7 @@ export interface Seed {
   bareUrl: string;
   token: string;
   organizationId: string;
+  projects: number;
   /** Has the first 100 of the environments. */
   projectId: string;
   /** Each has one application. */
@@ -39,7 +40,7 @@ export async function seed(service: Part, bare: Part): Promise<Seed> {
   }
   const { url, token, organizationId } = place;
   const bareUrl = await bare.ask<string>('open', place.database);
-  return { url, bareUrl, token, organizationId, projectId: projectIds[0]!, environmentIds };
+  return { url, bareUrl, token, organizationId, projects: PROJECTS, projectId: projectIds[0]!, environmentIds };
 }
 
 /** Makes things by the API, and answers their ids. */

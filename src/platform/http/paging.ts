@@ -14,7 +14,7 @@ const offsetOf = (page: number, size: number): number => Math.min((page - 1) * s
 
 /**
  * Fetches a page of a query, or all of it when no page is asked for (docs/contributing/rules.md 4). The query must have an order. The total
- * is exact on every page, also beyond the end; it is counted only where the page does not tell it.
+ * is exact on every page, also beyond the end. It is counted by the statement of the page: one of its own took as long again.
  */
 export async function fetchPage<Row, View>(
   db: Database,
@@ -27,19 +27,14 @@ export async function fetchPage<Row, View>(
   }
   const page = ask.page ?? 1;
   const size = ask.page_size ?? DEFAULT_SIZE;
-  const offset = offsetOf(page, size);
-  const rows = await query.limit(size).offset(offset).execute();
-  const isLast = rows.length < size && (rows.length > 0 || page === 1);
-  const total = isLast ? offset + rows.length : await countRows(db, query);
+  const all = db.selectFrom(query.clearOrderBy().as('all')).select(sql<number>`count(*)`.as('total'));
+  const counted = query.select(sql<number>`(${all})`.as('page_total'));
+  const rows = await counted.limit(size).offset(offsetOf(page, size)).execute();
+  const total = rows[0]?.page_total ?? (page === 1 ? 0 : (await all.executeTakeFirstOrThrow()).total);
   return {
-    results: rows.map(view),
+    results: rows.map((row) => view(row as Row)),
     pagination: { page, page_size: size, total_count: total, total_pages: Math.ceil(total / size) },
   };
-}
-
-async function countRows<Row>(db: Database, query: SelectQueryBuilder<DB, any, Row>): Promise<number> {
-  const all = db.selectFrom(query.clearOrderBy().as('all')).select(sql<number>`count(*)`.as('total'));
-  return (await all.executeTakeFirstOrThrow()).total;
 }
 
 /** Returns a complete list as its only page. */
