@@ -6,7 +6,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
 
-const MAIN = path.join(import.meta.dirname, '../src/main.ts');
+const BUNDLE = path.join(import.meta.dirname, '../scripts/bundle.mjs');
 /** Milliseconds of rest between the start and the reading of memory: idle connections are closed meanwhile. */
 const IDLE_MS = 25_000;
 
@@ -23,8 +23,10 @@ export async function measureFootprint(): Promise<Footprint> {
   const directory = mkdtempSync(path.join(tmpdir(), 'bench-start-'));
   chmodSync(directory, 0o755);
   try {
-    const first = await startOnce(directory);
-    const warm = await startOnce(directory);
+    const { bundleProgram } = (await import(BUNDLE)) as { bundleProgram(): Promise<string> };
+    const main = await bundleProgram();
+    const first = await startOnce(main, directory);
+    const warm = await startOnce(main, directory);
     return { firstStart: first.ms, warmStart: warm.ms, idle: warm.idle };
   } finally {
     // The proxy outlives the program.
@@ -33,9 +35,9 @@ export async function measureFootprint(): Promise<Footprint> {
   }
 }
 
-async function startOnce(directory: string): Promise<{ ms: number; idle: number | undefined }> {
+async function startOnce(main: string, directory: string): Promise<{ ms: number; idle: number | undefined }> {
   const began = performance.now();
-  const child = spawn(process.execPath, [MAIN, 'start'], {
+  const child = spawn(process.execPath, [main, 'start'], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       PATH: process.env.PATH,

@@ -1,13 +1,12 @@
 #!/usr/bin/env node
 import path from 'node:path';
-import { ROOT } from './prepare.mjs';
+import { bundleProgram } from './bundle.mjs';
+import { prepare, ROOT } from './prepare.mjs';
 import { runNode } from './run-node.mjs';
 
 // Set here and not only by the program itself: so nothing of it has to be stripped of its types any more, which saves 10 MB.
 const env = {
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? path.join(ROOT, 'node_modules', '.cache', 'compile'),
 };
-process.exitCode = await runNode([path.join(ROOT, 'src', 'main.ts'), ...process.argv.slice(2)], {
-  cwd: process.cwd(),
-  env,
-});
+prepare();
+process.exitCode = await runNode([await bundleProgram(), ...process.argv.slice(2)], { cwd: process.cwd(), env });

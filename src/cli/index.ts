@@ -40,7 +40,9 @@ function createProgram(environment: Environment): Command {
         const names = program.commands.map((command) => command.name()).join(', ');
         program.error(`Unknown command "${args[0]}". Commands: ${names}.`);
       }
-      await (await import('#cli/start.ts')).startCommand(settings(role ? { QUARTERDECK_ROLE: role } : {}));
+      const chosen = settings(role ? { QUARTERDECK_ROLE: role } : {});
+      await (await import('#platform/database/server.ts')).beginServer(chosen);
+      await (await import('#cli/start.ts')).startCommand(chosen);
     });
   program
     .command('migrate')

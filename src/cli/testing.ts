@@ -21,9 +21,9 @@ export interface Program {
 }
 
 /** Starts the real program with these settings. From the environment it gets only the search path. */
-export function launchProgram(args: string[], settings: Record<string, string>): Program {
+export function launchProgram(args: string[], settings: Record<string, string>, main = MAIN): Program {
   const env = { PATH: process.env.PATH, HOME: settings.QUARTERDECK_DATA_DIR, ...settings };
-  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [main, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const said = { stdout: '', stderr: '' };
   const waiting = new Set<() => void>();
   for (const stream of ['stdout', 'stderr'] as const)
@@ -43,8 +43,8 @@ export function launchProgram(args: string[], settings: Record<string, string>):
 }
 
 /** Runs the program to its end. */
-export async function runProgram(args: string[], settings: Record<string, string>) {
-  const program = launchProgram(args, settings);
+export async function runProgram(args: string[], settings: Record<string, string>, main = MAIN) {
+  const program = launchProgram(args, settings, main);
   return { status: await program.ended, ...program.said };
 }
 
@@ -113,8 +113,8 @@ export function useInstallation(name: string) {
  * Starts the service and returns when its welcome is printed. The service is stopped after the test and must end without an error, unless
  * the test kills it.
  */
-export async function startService(settings: Record<string, string>, { isKilled = false } = {}) {
-  const service = launchProgram(['start'], settings);
+export async function startService(settings: Record<string, string>, { isKilled = false, main = MAIN } = {}) {
+  const service = launchProgram(['start'], settings, main);
   onTestFinished(async () => {
     service.kill('SIGTERM');
     const status = await service.ended;

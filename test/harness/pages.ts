@@ -100,7 +100,8 @@ export async function runInShell(
   blocks: ShellBlock[],
   options: { cwd: string; env: Record<string, string>; before?: string; after?: string; timeoutMs: number },
 ): Promise<Session> {
-  const program = `"${process.execPath}" "${ROOT}/src/main.ts"`;
+  const { bundleProgram } = (await import(`${ROOT}/scripts/bundle.mjs`)) as { bundleProgram(): Promise<string> };
+  const program = `"${process.execPath}" "${await bundleProgram()}"`;
   const script = [
     'set -euo pipefail',
     // Commands that the pages print work outside the clone as well: no packages are installed, nothing is asked.

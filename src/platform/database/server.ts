@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { withStartLock } from '#kernel/start-lock.ts';
 import { awaitDatabase } from '#platform/database/await-database.ts';
@@ -26,10 +26,21 @@ export interface Server {
   close(): Promise<void>;
 }
 
+/**
+ * Begins to start the embedded PostgreSQL, so that it starts while the program is loaded. `openServer` waits for that start, and makes its own
+ * and tells of the error where it fails.
+ */
+export async function beginServer(settings: Settings): Promise<void> {
+  if (settings.databaseUrl) return;
+  makeDataDir(settings);
+  startEmbeddedPostgres({ directory: embeddedDirectory(settings) }).catch(() => undefined);
+  // Its process is begun before this returns: what loads the program lets nothing else run.
+  await setImmediate();
+}
+
 /** Starts or finds PostgreSQL and makes the program's database where there is none; what is in it is left alone. */
 export async function openServer(settings: Settings, progress: (text: string) => void): Promise<Server> {
-  mkdirSync(settings.dataDir, { recursive: true });
-  shutOut(settings.dataDir);
+  makeDataDir(settings);
   if (settings.databaseUrl) {
     const found = await awaitDatabase(() => findServer(settings), FIRST_ANSWER_SECONDS, progress);
     return {
@@ -65,6 +76,11 @@ export async function openServer(settings: Settings, progress: (text: string) =>
 }
 
 const embeddedDirectory = (settings: Settings): string => path.join(settings.dataDir, 'postgres');
+
+function makeDataDir({ dataDir }: Settings): void {
+  mkdirSync(dataDir, { recursive: true });
+  shutOut(dataDir);
+}
 
 /** Takes the right to list and write the data directory from other accounts. PostgreSQL's account has to pass through it. */
 function shutOut(dataDir: string): void {
