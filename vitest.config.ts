@@ -75,8 +75,14 @@ const EXHAUSTIVE = [
   'src/delivery/webhooks/workers.test.ts',
   'src/platform/database/connections.test.ts',
   'src/platform/database/kept-embedded.test.ts',
-  'src/housekeeping/disk-executions.test.ts',
+  'src/housekeeping/disk-{executions,runs}.test.ts',
   'src/services/capabilities/*/rollback/rollback.test.ts',
+  // Seven actions, each carried out; plans of one service are tested in `fast`.
+  'src/services/capabilities/environment/deployment-plan/deployment-plan.test.ts',
+  'src/services/ports/published-ports.test.ts',
+  'src/runtimes/proxy/builtin/router.test.ts',
+  'src/runtimes/tools/disk-walk/disk-walk.test.ts',
+  'src/platform/vault/rotation.test.ts',
   // Add a kind, or the place of each route, before anything is loaded: take modules of their own.
   'test/suites/structure/ninth-kind.test.ts',
   'test/suites/structure/capability-routes.test.ts',

@@ -102,11 +102,17 @@ async function deployCluster(): Promise<void> {
   await clusters.stop();
 }
 
-const unfinished = async () =>
-  (await sql<{ n: number }>`select count(*) as n from deployment where status <> 'ENDED'`.execute(db)).rows[0]!.n;
+/** Looks by the index of those under way: counting all took a twentieth of what PostgreSQL did meanwhile. */
+const isWorking = async () => {
+  const { rows } = await sql<{ is: boolean }>`
+    select exists (select from deployment where status = 'WAITING') or exists (select from deployment where status in ('RUNNING', 'RECAP')) as is`.execute(
+    db,
+  );
+  return rows[0]!.is;
+};
 
 async function drained(): Promise<void> {
-  while ((await unfinished()) > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  while (await isWorking()) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
 const toMiB = (bytes: number) => Math.round(bytes / 2 ** 20);

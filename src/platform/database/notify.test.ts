@@ -42,6 +42,22 @@ describe('a notifier', () => {
     expect(heard).toEqual(['many:', 'many:key 0', 'many:key 1', 'many:key 2', 'many:later']);
   });
 
+  test('sends a message at once, and those that come just after it together', async () => {
+    const heard = await listen('busy');
+    const statements = vi.spyOn(pool, 'query');
+    const notifier = createNotifier(pool);
+    notifier.notify('busy', 'first');
+    await vi.waitFor(() => expect(heard).toContain('busy:first'));
+    for (let i = 0; i < 3; i++) {
+      notifier.notify('busy', `next ${i}`);
+      await new Promise(setImmediate);
+    }
+    await notifier.flush();
+    expect(statements.mock.calls.length).toBeLessThanOrEqual(3);
+    statements.mockRestore();
+    await vi.waitFor(() => expect(heard.slice(-3)).toEqual(['busy:next 0', 'busy:next 1', 'busy:next 2']));
+  });
+
   test('goes on after a batch that could not be sent, and tells of it', async () => {
     const errors: unknown[] = [];
     const notifier = createNotifier(pool, (error) => errors.push(error));

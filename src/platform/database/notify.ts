@@ -1,7 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 
 /** Limit of a payload: PostgreSQL refuses long ones, and payloads here are keys, not data. */
 const MAX_PAYLOAD_BYTES = 1000;
+/** Milliseconds from one batch of messages to the next: each costs a statement and wakes every connection that listens. */
+const GAP_MS = 10;
 const FIRST_RETRY_MS = 100;
 const LONGEST_RETRY_MS = 5_000;
 const HEARTBEAT_MS = 10_000;
@@ -21,8 +24,8 @@ interface Sender {
 }
 
 /**
- * A notifier on a pool. Messages of one process are gathered while the previous ones are on their way and sent in one
- * statement, outside the transactions that they tell of: a NOTIFY inside each of them costs half of the throughput.
+ * A notifier on a pool. Messages of one process are sent at once, or gathered where others were sent just before, in one
+ * statement outside the transactions that they tell of: a NOTIFY inside each of them costs half of the throughput.
  * `onError` hears of a batch that could not be sent.
  */
 export function createNotifier(pool: Sender, onError: (error: unknown) => void = () => undefined): Notifier {
@@ -41,6 +44,7 @@ export function createNotifier(pool: Sender, onError: (error: unknown) => void =
       } catch (error) {
         onError(error);
       }
+      await sleep(GAP_MS);
     }
     sending = undefined;
   };
