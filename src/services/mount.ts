@@ -31,6 +31,7 @@ import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capa
 import { environmentHolder, projectHolder, type Holder } from '#services/service/holder.ts';
 import { holderOf, type Kind } from '#services/kind.ts';
 import { KINDS, READ_KINDS } from '#services/kinds/index.ts';
+import { gitPushRoutes } from '#services/pushes/index.ts';
 import { lifecycleTemplateRoutes } from '#services/lifecycle-template/index.ts';
 import type { ServiceNeeds } from '#services/service/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
@@ -99,6 +100,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...serviceListRoutes([...KINDS, ...READ_KINDS]),
     ...checkRoutes(needs),
     ...gitWebhookRoutes(KINDS),
+    ...gitPushRoutes(),
     ...lifecycleTemplateRoutes,
   ];
 }

@@ -552,6 +552,47 @@ export interface FailedInstanceLog {
   service_id: string;
 }
 
+export interface GitBranch {
+  branch: string;
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  error: string | null;
+  failures: Generated<number>;
+  head: string | null;
+  id: string;
+  lease_until: Timestamp | null;
+  next_at: Generated<Timestamp>;
+  organization_id: string;
+  polled: string | null;
+  polled_at: Timestamp | null;
+  repository: string;
+}
+
+export interface GitPush {
+  after_commit: string | null;
+  attempts: Generated<number>;
+  before_commit: string | null;
+  body: string | null;
+  body_digest: string | null;
+  branch: string | null;
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  delivery_id: string;
+  due_at: Generated<Timestamp>;
+  ended_at: Timestamp | null;
+  environment_ids: string[] | null;
+  error: string | null;
+  event: string | null;
+  id: string;
+  lease_until: Timestamp | null;
+  number: Generated<Int8Column>;
+  organization_id: string;
+  outcome: JsonColumn | null;
+  repository: string;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+}
+
 export interface GitToken {
   created_at: Generated<Timestamp>;
   description: string | null;
@@ -568,6 +609,7 @@ export interface GitToken {
 
 export interface GitWebhook {
   created_at: Generated<Timestamp>;
+  heard_at: Timestamp | null;
   id: string;
   organization_id: string;
   repository: string;
@@ -1123,6 +1165,8 @@ export interface DB {
   environment: Environment;
   environment_deployment_rule: EnvironmentDeploymentRule;
   failed_instance_log: FailedInstanceLog;
+  git_branch: GitBranch;
+  git_push: GitPush;
   git_token: GitToken;
   git_webhook: GitWebhook;
   helm_repository: HelmRepository;

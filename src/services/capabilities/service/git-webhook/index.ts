@@ -1,2 +1,7 @@
 export { gitWebhookRoutes } from '#services/capabilities/service/git-webhook/routes.ts';
-export { gitWebhookPath, gitWebhookSecretPlace } from '#services/capabilities/service/git-webhook/service.ts';
+export { findGitWebhookById, hearGitWebhook } from '#services/capabilities/service/git-webhook/queries.ts';
+export {
+  gitWebhookPath,
+  gitWebhookSecretPlace,
+  repositoryKey,
+} from '#services/capabilities/service/git-webhook/service.ts';

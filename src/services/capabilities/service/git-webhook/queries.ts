@@ -1,4 +1,4 @@
-import type { Database, Scope } from '#platform/database/index.ts';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
 export const findGitToken = (db: Database, scope: Scope, id: string) =>
   db
@@ -25,4 +25,20 @@ export const insertGitWebhook = (
     .insertInto('git_webhook')
     .values(webhook)
     .onConflict((conflict) => conflict.columns(['organization_id', 'repository']).doNothing())
+    .execute();
+
+/** Finds a webhook by the id in its address, in any organization: only its provider knows the secret. */
+export const findGitWebhookById = (db: Database, id: string) =>
+  db.selectFrom('git_webhook').selectAll().where('id', '=', id).executeTakeFirst();
+
+/** Records that the provider has called, once a minute at most: calls of one repository do not wait for each other. */
+export const hearGitWebhook = (db: Database, { id, organization_id }: { id: string; organization_id: string }) =>
+  db
+    .updateTable('git_webhook')
+    .set({ heard_at: sql`now()` })
+    .where('organization_id', '=', organization_id)
+    .where('id', '=', id)
+    .where((where) =>
+      where.or([where('heard_at', 'is', null), where('heard_at', '<', sql<Date>`now() - interval '1 minute'`)]),
+    )
     .execute();

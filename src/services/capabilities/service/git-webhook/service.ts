@@ -35,7 +35,7 @@ export const gitWebhookPath = (id: string): string => `/gitWebhook/${id}`;
 export const gitWebhookSecretPlace = (id: string): string => `git_webhook/${id}/secret`;
 
 /** Returns the key of a webhook: equal for all services of an organization that are built from the same repository. */
-function repositoryKey(source: GitSource): string {
+export function repositoryKey(source: GitSource): string {
   return `${hostOf(source) ?? ''}/${source.owner}/${source.name}`.toLowerCase();
 }
 
