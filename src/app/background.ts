@@ -18,7 +18,6 @@ import type { Tracer } from '#platform/telemetry/index.ts';
 import { createClusterWorker } from '#clusters/work/worker.ts';
 import { DEPLOYMENTS_BY_KIND, KINDS } from '#services/mount.ts';
 import { createPushLoops } from '#services/pushes/index.ts';
-import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { submit } from '#services/capabilities/service/actions/request.ts';
 import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
 import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
@@ -63,10 +62,7 @@ export async function startBackground(
     nodeId: base.nodeId,
     runtimes,
   });
-  const pushes = createPushLoops(
-    { platform, kinds: KINDS, repositories: createRepositoryReader(sources) },
-    base.nodeId,
-  );
+  const pushes = createPushLoops({ platform, kinds: KINDS, sources }, base.nodeId);
   const others = [executions, clusters, argoCd, webhooks, backups, ...pushes];
   const loops = [deployments, ...others];
   const messages = listenForWork(base.directConfig, loops, platform);

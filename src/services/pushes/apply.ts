@@ -47,9 +47,10 @@ export async function applyPush(
   push: Push,
   options: ApplyOptions,
 ): Promise<ServiceOutcome[]> {
+  if (push.after !== null) await noteOthers(context, of, push, push.after);
+  if (!(await isFollowed(context, of, push, options))) return [];
   const target = await moveHead(context, of, push, options);
   if (target === undefined) return [];
-  await noteOthers(context, of, push, target.commit);
   const chosen = await listChosen(context, of, push, target.commit, options);
   const affected = await affectedBy(context, of, chosen, push.paths);
   const outcomes: ServiceOutcome[] = [];
@@ -110,6 +111,11 @@ async function noteOthers({ db }: Context, of: queries.RepositoryOf, push: Push,
   const scope = { organizationId: of.organization_id };
   const ids = await listOthers(db, scope, of.repository, push);
   if (ids.length > 0) await queries.setNewestCommit(db, scope, ids, commit);
+}
+
+async function isFollowed({ db }: Context, of: queries.RepositoryOf, push: Push, { kinds }: ApplyOptions) {
+  const followers = await listFollowers(db, { organizationId: of.organization_id }, kinds);
+  return followers.some((one) => one.repository === of.repository && follows(one, push));
 }
 
 /** Lists the services that follow the branch, locked until the commit, by environment. */

@@ -20,13 +20,17 @@ export async function listFollowers(db: Database, scope: Scope, kinds: Kind[]): 
   return (await listAutoDeployed(db, scope)).flatMap((row) => followersOf(row, kinds));
 }
 
-function followersOf(row: ServiceRow, kinds: Kind[]): Follower[] {
-  const kind = kinds.find((one) => one.kind === row.kind);
+const followersOf = (row: ServiceRow, kinds: Kind[]): Follower[] =>
+  sourcesOf(row.kind, row.spec, kinds).map((found) => ({ row, ...found }));
+
+/** Returns the repositories whose pushes deploy a service; none if pushes do nothing. */
+export function sourcesOf(name: string, spec: unknown, kinds: Kind[]): Omit<Follower, 'row'>[] {
+  const kind = kinds.find((one) => one.kind === name);
   const { autoDeploy, gitSource, commits } = kind?.capabilities ?? {};
-  if (!kind || !gitSource || !autoDeploy?.(row.spec)) return [];
+  if (!kind || !gitSource || !autoDeploy?.(spec)) return [];
   return (commits?.of ?? [undefined]).flatMap((of) => {
-    const source = gitSource(row.spec, of);
-    return source ? [{ row, kind, source, repository: repositoryKey(source), isValues: of === 'values' }] : [];
+    const source = gitSource(spec, of);
+    return source ? [{ kind, source, repository: repositoryKey(source), isValues: of === 'values' }] : [];
   });
 }
 
@@ -47,3 +51,8 @@ interface PushedBranch {
 /** Tells whether a service follows a branch. The branch `HEAD` is the one that the repository names so. */
 export const follows = ({ source }: Pick<Follower, 'source'>, { branch, isDefault }: PushedBranch): boolean =>
   source.branch === branch || source.branch === `refs/heads/${branch}` || (source.branch === 'HEAD' && isDefault);
+
+/** Returns one source of each address and token. */
+export const distinct = (sources: GitSource[]): GitSource[] => [
+  ...new Map(sources.map((source) => [`${source.url} ${source.git_token_id}`, source])).values(),
+];

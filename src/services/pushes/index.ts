@@ -1,21 +1,33 @@
 import type { WorkLoop, WorkReport } from '#platform/work/index.ts';
 import type { RecurringTask } from '#platform/work/schedule.ts';
+import type { Kind } from '#services/kind.ts';
+import { BRANCH_REPORT } from '#services/pushes/branch-queries.ts';
+import { createPollLoop, reconcileFollowed } from '#services/pushes/polling.ts';
 import { PUSH_REPORT, removeOldPushes } from '#services/pushes/queries.ts';
+import { createRepositoryReader } from '#services/sources/repository-reader.ts';
+import type { OrganizationSources } from '#services/sources/sources.ts';
 import { createPushLoop, type PushParts } from '#services/pushes/work.ts';
 
 export { gitPushRoutes } from '#services/pushes/receive.ts';
 
 /** Figures of the work on pushes. */
-export const PUSH_REPORTS: WorkReport[] = [PUSH_REPORT];
+export const PUSH_REPORTS: WorkReport[] = [PUSH_REPORT, BRANCH_REPORT];
+
+type Loop = Pick<WorkLoop<never>, 'start' | 'stop' | 'nudge' | 'channel'>;
 
 /** Makes the loops that bring pushes to services. */
-export const createPushLoops = (
-  parts: PushParts,
+export function createPushLoops(
+  { sources, ...rest }: Omit<PushParts, 'repositories'> & { sources: OrganizationSources },
   nodeId: string,
-): Pick<WorkLoop<never>, 'start' | 'stop' | 'nudge' | 'channel'>[] => [createPushLoop(parts, nodeId)];
+): Loop[] {
+  const parts = { ...rest, repositories: createRepositoryReader(sources) };
+  return [createPushLoop(parts, nodeId), createPollLoop(parts, nodeId)];
+}
 
 const HOUR = 3600;
 
-export const PUSH_TASKS: RecurringTask[] = [
+/** Makes the recurring tasks of pushes. */
+export const pushTasks = (kinds: Kind[]): RecurringTask[] => [
+  { name: 'followed-branches', everySeconds: 20, run: (platform) => reconcileFollowed(platform, kinds) },
   { name: 'old-pushes', everySeconds: HOUR, run: async ({ db }) => void (await removeOldPushes(db)) },
 ];

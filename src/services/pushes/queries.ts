@@ -128,7 +128,7 @@ export async function isSucceeded(db: Database, of: RepositoryOf, branch: string
 }
 
 /** Condition on services with `auto_deploy`, as the index has it. */
-const DEPLOYS_ITSELF = sql<boolean>`coalesce(service.spec ->> 'auto_deploy', service.spec -> 'auto_deploy_config' ->> 'auto_deploy') = 'true'`;
+export const DEPLOYS_ITSELF = sql<boolean>`coalesce(service.spec ->> 'auto_deploy', service.spec -> 'auto_deploy_config' ->> 'auto_deploy') = 'true'`;
 
 /** Services of an organization with `auto_deploy`, those of an environment beside each other. */
 export const listAutoDeployed = (db: Database, scope: Scope) =>

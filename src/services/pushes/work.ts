@@ -4,8 +4,9 @@ import { inTransaction, systemContext, type Platform } from '#platform/context.t
 import { WorkLoop, type Lease, type WorkKind } from '#platform/work/index.ts';
 import { listRestrictionsByServices } from '#services/capabilities/service/deployment-restrictions/index.ts';
 import type { Kind } from '#services/kind.ts';
+import { LONGEST_POLL_SECONDS } from '#services/pushes/branch-queries.ts';
 import { applyPush } from '#services/pushes/apply.ts';
-import { follows, listFollowers, type Follower } from '#services/pushes/followers.ts';
+import { distinct, follows, listFollowers, type Follower } from '#services/pushes/followers.ts';
 import type { ServiceOutcome } from '#services/pushes/outcome.ts';
 import { readPushes, nameOf, type Push } from '#services/pushes/payload.ts';
 import * as queries from '#services/pushes/queries.ts';
@@ -66,7 +67,7 @@ async function runPush(parts: PushParts, claim: queries.PushClaim, lease: Lease)
           kinds,
           environmentIds: claim.environment_ids,
           isFirst: claim.event === null && claim.before_commit === null && claim.environment_ids === null,
-          pollInSeconds: platform.settings.gitPollSeconds,
+          pollInSeconds: claim.event === null ? platform.settings.gitPollSeconds : LONGEST_POLL_SECONDS,
         })),
       );
     }
@@ -120,9 +121,7 @@ async function readChanges(
   push: Push,
   signal: AbortSignal,
 ) {
-  const sources = [
-    ...new Map(followers.map(({ source }) => [`${source.url} ${source.git_token_id}`, source])).values(),
-  ];
+  const sources = distinct(followers.map(({ source }) => source));
   for (const [at, source] of sources.entries())
     try {
       return await repositories.changes({
