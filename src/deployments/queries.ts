@@ -67,6 +67,8 @@ export async function lockWaitingPush(db: Database, scope: Scope, environmentId:
     .where('organization_id', '=', scope.organizationId)
     .where('environment_id', '=', environmentId)
     .where('status', '=', 'WAITING')
+    // Plans of the same push wait behind its deployment.
+    .where(sql<boolean>`not (origin = 'GIT' and automatic and trigger = 'RUN')`)
     .orderBy('number', 'desc')
     .limit(1)
     .forUpdate()

@@ -151,7 +151,7 @@ async function insertServices(
 async function joinLast(context: Context, request: DeploymentRequest, snapshot: Snapshot): Promise<Queued | undefined> {
   const scope = { organizationId: request.place.organizationId };
   const active = await queries.listActiveDeployments(context.db, scope, request.place.environmentId);
-  const last = active.at(-1);
+  const last = request.widens ? active.find(({ id }) => id === request.widens) : active.at(-1);
   if (
     !last ||
     last.status !== 'WAITING' ||

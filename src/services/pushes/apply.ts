@@ -30,6 +30,9 @@ export interface ApplyOptions {
   pollInSeconds: number;
 }
 
+/** Authors that a deployment names. */
+const MOST_AUTHORS = 5;
+
 /** Service that follows a branch, with the commits that it gets. */
 interface Chosen {
   row: ServiceRow;
@@ -38,29 +41,47 @@ interface Chosen {
 }
 
 /**
- * Applies a push in one transaction: records the newest commit of each service that follows the branch, and requests one deployment for each
- * environment. Returns what became of each service.
+ * Applies pushes to a repository, in their order and in one transaction: records the newest commit of each service that follows a branch, and
+ * requests one deployment for each environment. Returns what became of each service.
  */
-export async function applyPush(
+export async function applyPushes(
   context: Context,
   of: queries.RepositoryOf,
-  push: Push,
+  pushes: Push[],
   options: ApplyOptions,
 ): Promise<ServiceOutcome[]> {
-  if (push.after !== null) await noteOthers(context, of, push, push.after);
-  if (!(await isFollowed(context, of, push, options))) return [];
-  const target = await moveHead(context, of, push, options);
-  if (target === undefined) return [];
-  const chosen = await listChosen(context, of, push, target.commit, options);
-  const affected = await affectedBy(context, of, chosen, push.paths);
+  const outcomes: ServiceOutcome[] = [];
+  for (const ofBranch of Map.groupBy(pushes, ({ branch }) => branch).values())
+    outcomes.push(...(await applyToBranch(context, of, ofBranch, options)));
+  return outcomes;
+}
+
+async function applyToBranch(
+  context: Context,
+  of: queries.RepositoryOf,
+  pushes: Push[],
+  options: ApplyOptions,
+): Promise<ServiceOutcome[]> {
+  const last = pushes.at(-1)!;
+  if (last.after !== null) await noteOthers(context, of, last, last.after);
+  if (!(await isFollowed(context, of, last, options))) return [];
+  const moves: Move[] = [];
+  for (const [at, push] of pushes.entries()) {
+    const move = await moveHead(context, of, push, pushes.slice(0, at), options);
+    if (move) moves.push(move);
+  }
+  if (moves.length === 0) return [];
+  const target = targetOf(moves);
+  const chosen = await listChosen(context, of, last, target.commit, options);
+  const concern = await concernsOf(context, of, chosen, moves);
   const outcomes: ServiceOutcome[] = [];
   const putOff: string[] = [];
   for (const [environmentId, services] of Map.groupBy(chosen, ({ row }) => row.environment_id)) {
     const scope = [of.organization_id];
     const environment = await environmentTarget.find(context.db, environmentId, scope, { lock: true });
     if (!environment || environment.deleting) continue;
-    const work = new EnvironmentPush(context, environment, target, isSkipped(push.message));
-    const found = await work.apply(services, affected);
+    const actor = { userId: null, name: target.authors, origin: 'GIT' as const, userAgent: null };
+    const found = await new EnvironmentPush({ ...context, actor }, environment, target).apply(services, concern);
     outcomes.push(...found);
     if (found.some(({ result }) => result === 'PUT_OFF')) putOff.push(environmentId);
   }
@@ -71,39 +92,70 @@ export async function applyPush(
       repository: of.repository,
       delivery_id: newId(),
       event: null,
-      branch: push.branch,
-      before_commit: push.before,
-      after_commit: push.after,
+      branch: last.branch,
+      before_commit: pushes[0]!.before,
+      after_commit: target.commit,
       environment_ids: putOff,
       inSeconds: LOCKED_SECONDS,
     });
   return outcomes;
 }
 
-/** Commit that services get; `isLate` if a push that follows this one was applied before it. */
-interface TargetCommit {
+/** Push that moved the head of its branch, or came late, and the head after it. */
+interface Move {
+  push: Push;
   commit: string;
+  /** True if a push that follows this one was applied before it. */
   isLate: boolean;
+  /** True if its message asks for no deployment. */
+  isSkipped: boolean;
 }
 
-/** Moves the recorded head of a branch. Returns the commit to deploy; undefined for a deleted branch, or where nothing has changed. */
+/** Commit that services get. */
+interface TargetCommit {
+  commit: string;
+  /** Head of the branch: a later commit where its message asks for no deployment. */
+  newest: string;
+  isLate: boolean;
+  /** Names of the authors of the new heads. */
+  authors: string;
+}
+
+function targetOf(moves: Move[]): TargetCommit {
+  const newest = moves.at(-1)!.commit;
+  const wanted = moves.filter(({ isSkipped }) => !isSkipped);
+  const names = new Set((wanted.length > 0 ? wanted : moves).map(({ push }) => push.author));
+  return {
+    commit: wanted.at(-1)?.commit ?? newest,
+    newest,
+    isLate: moves.some(({ isLate }) => isLate),
+    authors: [...names].slice(-MOST_AUTHORS).join(', '),
+  };
+}
+
+/** Moves the recorded head of a branch. Returns undefined for a deleted branch, and where nothing has changed. */
 async function moveHead(
   { db }: Context,
   of: queries.RepositoryOf,
-  { branch, before, after }: Push,
+  push: Push,
+  earlier: Push[],
   { environmentIds, pollInSeconds }: ApplyOptions,
-): Promise<TargetCommit | undefined> {
+): Promise<Move | undefined> {
+  const { branch, before, after } = push;
   const { id, head } = await queries.lockBranch(db, of, branch, newId());
+  const move = { push, isSkipped: isSkipped(push.message) };
   if (after === null) {
     await queries.setHead(db, of, id, null, pollInSeconds);
     return undefined;
   }
-  if (environmentIds) return { commit: head ?? after, isLate: true };
+  if (environmentIds) return { ...move, commit: head ?? after, isLate: true };
   if (head === after) return undefined;
-  if (head !== null && head !== before && (await queries.isSucceeded(db, of, branch, after)))
-    return { commit: head, isLate: true };
+  if (head !== null && head !== before) {
+    const isLate = earlier.some((one) => one.before === after) || (await queries.isSucceeded(db, of, branch, after));
+    if (isLate) return { ...move, commit: head, isLate };
+  }
   await queries.setHead(db, of, id, after, pollInSeconds);
-  return { commit: after, isLate: false };
+  return { ...move, commit: after, isLate: false };
 }
 
 /** Records the newest commit of services without `auto_deploy`, which are out of date then. */
@@ -153,23 +205,32 @@ function mergeSources(followers: Follower[], commit: string): Chosen[] {
   });
 }
 
-async function affectedBy(
+/** Pushes that concern services by their files: those that deploy, and those whose messages ask for no deployment. */
+interface Concerns {
+  deployed: Set<string>;
+  skipped: Set<string>;
+}
+
+async function concernsOf(
   { db }: Context,
   of: queries.RepositoryOf,
   chosen: Chosen[],
-  paths: string[] | null,
-): Promise<Set<string>> {
+  moves: Move[],
+): Promise<Concerns> {
   const ids = chosen.map(({ row }) => row.id);
   const all = await listRestrictionsByServices(db, { organizationId: of.organization_id }, ids);
   const byService = Map.groupBy(all, (one) => one.service_id);
-  return new Set(
-    ids.filter((id) =>
-      isAffected(
-        (byService.get(id) ?? []).map(({ mode, value }) => ({ mode: mode as 'MATCH' | 'EXCLUDE', value })),
-        paths,
-      ),
-    ),
-  );
+  const concerned = (some: Move[]) =>
+    new Set(
+      ids.filter((id) => {
+        const own = (byService.get(id) ?? []).map(({ mode, value }) => ({ mode: mode as 'MATCH' | 'EXCLUDE', value }));
+        return some.some(({ push }) => isAffected(own, push.paths));
+      }),
+    );
+  return {
+    deployed: concerned(moves.filter((move) => !move.isSkipped)),
+    skipped: concerned(moves.filter((move) => move.isSkipped)),
+  };
 }
 
 /** Push in one environment, whose row is locked. */
@@ -177,17 +238,15 @@ class EnvironmentPush {
   readonly #context: Context;
   readonly #environment: EnvironmentTarget;
   readonly #target: TargetCommit;
-  readonly #isSkipped: boolean;
   readonly #makers = new Map<string, Promise<Principal | undefined>>();
 
-  constructor(context: Context, environment: EnvironmentTarget, target: TargetCommit, skipped: boolean) {
+  constructor(context: Context, environment: EnvironmentTarget, target: TargetCommit) {
     this.#context = context;
     this.#environment = environment;
     this.#target = target;
-    this.#isSkipped = skipped;
   }
 
-  async apply(services: Chosen[], affected: Set<string>): Promise<ServiceOutcome[]> {
+  async apply(services: Chosen[], concerns: Concerns): Promise<ServiceOutcome[]> {
     const { db } = this.#context;
     const scope = this.#environment;
     const ids = services.map(({ row }) => row.id);
@@ -196,9 +255,9 @@ class EnvironmentPush {
     const decided = [];
     for (const one of services) {
       const isOut = one.row.wanted === 'stopped' || uninstalled.has(one.row.id);
-      const found = affected.has(one.row.id)
+      const found = concerns.deployed.has(one.row.id)
         ? await this.#decide(one, isOut, underWay.has(one.row.id))
-        : ({ result: 'NOT_AFFECTED' } as const);
+        : { result: concerns.skipped.has(one.row.id) ? 'SKIPPED' : 'NOT_AFFECTED' };
       decided.push({ one, outcome: { serviceId: one.row.id, ...found } as ServiceOutcome });
     }
     const noted = decided.filter(
@@ -208,7 +267,7 @@ class EnvironmentPush {
       db,
       scope,
       noted.map(({ one }) => one.row.id),
-      this.#target.commit,
+      this.#target.newest,
     );
     const due = decided.filter(({ outcome }) => outcome.result === 'DEPLOYED');
     for (const action of ['DEPLOY', 'PLAN'] as const) {
@@ -227,7 +286,6 @@ class EnvironmentPush {
     isUnderWay: boolean,
   ): Promise<Omit<ServiceOutcome, 'serviceId'>> {
     const { commit, isLate } = this.#target;
-    if (this.#isSkipped) return { result: 'SKIPPED' };
     if (kind.capabilities!.autoDeploy!(row.spec) === 'NOTE') return { result: 'NOTED' };
     if (isOut) return { result: 'NOT_RUNNING' };
     if (choice.commitId && !choice.valuesCommitId) {

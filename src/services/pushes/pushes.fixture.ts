@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto';
-import { afterEach } from 'vitest';
+import { afterEach, expect } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { KINDS } from '#services/mount.ts';
 import { gitWebhookPath, gitWebhookSecretPlace } from '#services/capabilities/service/git-webhook/index.ts';
@@ -137,7 +137,15 @@ export function usePushes(app: TestApp) {
         .where('organization_id', '=', organizationId)
         .orderBy('number')
         .execute();
-    await expectAll(find);
+    await expect
+      .poll(
+        async () => {
+          for (const loop of loops) loop.nudge();
+          return (await find()).filter(({ status }) => status !== 'ENDED').length;
+        },
+        { timeout: 60_000, interval: 10 },
+      )
+      .toBe(0);
     return find();
   };
 
@@ -163,9 +171,4 @@ export function usePushes(app: TestApp) {
     deployments,
     requested,
   };
-}
-
-async function expectAll(find: () => Promise<{ status: string }[]>): Promise<void> {
-  const { expect } = await import('vitest');
-  await expect.poll(async () => (await find()).filter(({ status }) => status !== 'ENDED').length, { timeout: 30_000, interval: 10 }).toBe(0); // prettier-ignore
 }

@@ -15,8 +15,9 @@ export interface RepositoryOf {
   repository: string;
 }
 
-/** Claim on a push that is not applied yet. */
-export interface PushClaim extends RowClaim, RepositoryOf {
+/** Push that is not applied yet. */
+export interface PushRow extends RepositoryOf {
+  id: string;
   /** Sender of the call; null for what a poll found. */
   event: Sender | null;
   body: string | null;
@@ -24,6 +25,10 @@ export interface PushClaim extends RowClaim, RepositoryOf {
   before_commit: string | null;
   after_commit: string | null;
   environment_ids: string[] | null;
+}
+
+/** Claim on a push, and with it on those to the same repository. */
+export interface PushClaim extends RowClaim, PushRow {
   attempts: number;
 }
 
@@ -84,6 +89,31 @@ export async function claimPushes(db: Database, { limit, leaseSeconds }: ClaimRe
       claim_token as token`.execute(db);
   return rows;
 }
+
+/** Lists the pushes to the repository of a claim that wait behind it. */
+export const listBehind = (db: Database, claim: PushClaim, limit: number): Promise<PushRow[]> =>
+  db
+    .selectFrom('git_push')
+    .select(['id', 'organization_id', 'repository', sql<Sender | null>`event`.as('event'), 'body', 'branch'])
+    .select(['before_commit', 'after_commit', 'environment_ids'])
+    .where('organization_id', '=', claim.organization_id)
+    .where('repository', '=', claim.repository)
+    .where('status', '=', 'WAITING')
+    .where('id', '<>', claim.id)
+    .where('environment_ids', 'is', null)
+    .where((where) => where.or([where('event', 'is not', null), where('before_commit', 'is not', null)]))
+    .orderBy('number')
+    .limit(limit)
+    .execute();
+
+/** Ends a push that was applied with the claim before it, in whose transaction this is. */
+export const endBehind = (db: Database, { organization_id, id }: PushRow, columns: object) =>
+  db
+    .updateTable('git_push')
+    .set({ ...columns, ended_at: sql`clock_timestamp()` })
+    .where('organization_id', '=', organization_id)
+    .where('id', '=', id)
+    .execute();
 
 /** Locks the branch's record until the commit, and makes it first if there is none. */
 export async function lockBranch(db: Database, of: RepositoryOf, branch: string, id: string) {

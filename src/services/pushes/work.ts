@@ -5,9 +5,8 @@ import { WorkLoop, type Lease, type WorkKind } from '#platform/work/index.ts';
 import { listRestrictionsByServices } from '#services/capabilities/service/deployment-restrictions/index.ts';
 import type { Kind } from '#services/kind.ts';
 import { LONGEST_POLL_SECONDS } from '#services/pushes/branch-queries.ts';
-import { applyPush } from '#services/pushes/apply.ts';
+import { applyPushes } from '#services/pushes/apply.ts';
 import { distinct, follows, listFollowers, type Follower } from '#services/pushes/followers.ts';
-import type { ServiceOutcome } from '#services/pushes/outcome.ts';
 import { readPushes, nameOf, type Push } from '#services/pushes/payload.ts';
 import * as queries from '#services/pushes/queries.ts';
 import { RepositoryError, type RepositoryReader } from '#services/sources/repository.ts';
@@ -15,6 +14,8 @@ import { RepositoryError, type RepositoryReader } from '#services/sources/reposi
 /** Attempts to read what a push has changed, after which it is applied without that. */
 const MOST_ATTEMPTS = 5;
 const READ_MS = 60_000;
+/** Pushes that are applied together with the first of their repository. */
+const MOST_AT_ONCE = 50;
 
 export interface PushParts {
   platform: Platform;
@@ -50,43 +51,54 @@ const UNREAD: PushParts['repositories'] = {
   head: () => Promise.reject(new Error('The head of a push is known.')),
 };
 
+/**
+ * Applies a push, and those to its repository that wait behind it: many pushes in a short time are one transaction. None of them is claimed by
+ * another process as long as the first has not ended.
+ */
 async function runPush(parts: PushParts, claim: queries.PushClaim, lease: Lease): Promise<void> {
   const { platform, kinds } = parts;
-  const pushes = await readClaim(claim);
-  if (typeof pushes === 'string') return queries.endPush(platform.db, claim, queries.outcomeColumns(null, pushes));
-  const complete: Push[] = [];
-  for (const push of pushes) complete.push(await withChanges(parts, claim, push, lease.signal));
+  const isFirst = claim.event === null && claim.before_commit === null && claim.environment_ids === null;
+  const isAlone = isFirst || claim.environment_ids !== null;
+  const batch = [claim, ...(isAlone ? [] : await queries.listBehind(platform.db, claim, MOST_AT_ONCE))];
+  const read: { row: queries.PushRow; pushes: Push[]; error: string | null }[] = [];
+  for (const row of batch) {
+    const found = await readRow(row);
+    const pushes: Push[] = [];
+    for (const push of typeof found === 'string' ? [] : found)
+      pushes.push(await withChanges(parts, row, push, lease.signal));
+    read.push({ row, pushes, error: typeof found === 'string' ? found : null });
+  }
   lease.hold();
-  const [first] = complete;
   await inTransaction(systemContext(platform, 'git'), async (context) => {
-    const outcomes: ServiceOutcome[] = [];
-    for (const push of complete) {
-      const actor = { userId: null, name: push.author, origin: 'GIT' as const, userAgent: null };
-      outcomes.push(
-        ...(await applyPush({ ...context, actor }, claim, push, {
-          kinds,
-          environmentIds: claim.environment_ids,
-          isFirst: claim.event === null && claim.before_commit === null && claim.environment_ids === null,
-          pollInSeconds: claim.event === null ? platform.settings.gitPollSeconds : LONGEST_POLL_SECONDS,
-        })),
-      );
+    const outcomes = await applyPushes(
+      context,
+      claim,
+      read.flatMap(({ pushes }) => pushes),
+      {
+        kinds,
+        environmentIds: claim.environment_ids,
+        isFirst,
+        pollInSeconds: claim.event === null ? platform.settings.gitPollSeconds : LONGEST_POLL_SECONDS,
+      },
+    );
+    for (const { row, pushes, error } of read) {
+      const columns = { ...queries.outcomeColumns(error === null ? outcomes : null, error), ...commitsOf(pushes[0]) };
+      if (row === claim) await queries.endPush(context.db, claim, columns);
+      else await queries.endBehind(context.db, row, columns);
     }
-    await queries.endPush(context.db, claim, {
-      ...queries.outcomeColumns(outcomes, null),
-      branch: first?.branch ?? null,
-      before_commit: first?.before ?? null,
-      after_commit: first?.after ?? null,
-    });
   });
 }
 
-/** Reads the pushes of a claim. Returns the reason if the call has none that makes sense. */
-async function readClaim(claim: queries.PushClaim): Promise<Push[] | string> {
-  const { event, body, branch, before_commit: before, after_commit: after } = claim;
+const commitsOf = (push: Push | undefined) =>
+  push ? { branch: push.branch, before_commit: push.before, after_commit: push.after } : {};
+
+/** Reads the pushes of a row. Returns the reason if the call has none that makes sense. */
+async function readRow(row: queries.PushRow): Promise<Push[] | string> {
+  const { event, body, branch, before_commit: before, after_commit: after } = row;
   if (event === null)
     return [{ branch: branch!, isDefault: false, before, after, paths: null, message: '', author: '' }];
   try {
-    return await readPushes(claim.organization_id, event, body ?? '');
+    return await readPushes(row.organization_id, event, body ?? '');
   } catch (error) {
     if (error instanceof ParsingError && error.kind === 'busy') throw error;
     if (error instanceof ParsingError || error instanceof TypeError) return error.message.slice(0, 500);
@@ -97,7 +109,7 @@ async function readClaim(claim: queries.PushClaim): Promise<Push[] | string> {
 /** Adds what the sender of a push has not said: always after a poll, and the changed files where a service is deployed by them. */
 async function withChanges(
   { platform, kinds, repositories }: PushParts,
-  claim: queries.PushClaim,
+  claim: queries.PushRow,
   push: Push,
   signal: AbortSignal,
 ): Promise<Push> {

@@ -72,19 +72,18 @@ async function makeApplication(git: object) {
 const statusOf = async (id: string) => ok(await admin.get(`/service/${id}/gitWebhookStatus`), 200);
 const sync = (id: string) => admin.post(`/service/${id}/gitWebhook/sync`);
 
-/** Registered, and yet of no use: nothing here takes its calls. */
-const REGISTERED = {
-  status: 'MISCONFIGURED',
-  message: expect.stringContaining('does not receive pushes yet'),
-};
+/** Registered; the provider has not called yet. */
+const REGISTERED = { status: 'ACTIVE', message: expect.stringContaining('has not called yet') };
 
 describe.each([
-  ['GITHUB', 'GET /api/v3/repos/acme/shop/hooks?per_page=100'],
-  ['GITLAB', 'GET /api/v4/projects/acme%2Fshop/hooks?per_page=100'],
-  ['BITBUCKET', 'GET /2.0/repositories/acme/shop/hooks?pagelen=100'],
-])('the webhook of a repository at %s', (provider, listing) => {
+  ['GITHUB', '', 'GET /api/v3/repos/acme/shop/hooks?per_page=100'],
+  // Gitea and Forgejo.
+  ['GITHUB', '/api/v1', 'GET /api/v1/repos/acme/shop/hooks?limit=50'],
+  ['GITLAB', '', 'GET /api/v4/projects/acme%2Fshop/hooks?per_page=100'],
+  ['BITBUCKET', '', 'GET /2.0/repositories/acme/shop/hooks?pagelen=100'],
+])('the webhook of a repository at %s%s', (provider, path, listing) => {
   test('is registered once for all services of the repository, set right again, and its state told', async () => {
-    const git = { git_token_id: await makeToken(provider), provider };
+    const git = { git_token_id: await makeToken(provider, 'good', `${origin}${path}`), provider };
     const [first, second] = [await makeApplication(git), await makeApplication(git)];
     expect(await statusOf(first)).toMatchObject({ status: 'NOT_CONFIGURED', provider });
     expect(ok(await sync(first), 200)).toEqual({ ...REGISTERED, provider });

@@ -42,3 +42,18 @@ export const hearGitWebhook = (db: Database, { id, organization_id }: { id: stri
       where.or([where('heard_at', 'is', null), where('heard_at', '<', sql<Date>`now() - interval '1 minute'`)]),
     )
     .execute();
+
+/** Returns why the newest push that concerned a service did not deploy it, if it was refused. */
+export async function findRefusal(db: Database, scope: Scope, repository: string, serviceId: string) {
+  const { rows } = await sql<{ message: string | null }>`
+    select found.message from (
+      select o.value ->> 'message' as message, o.value ->> 'result' as result
+      from (
+        select number, outcome from git_push where organization_id = ${scope.organizationId} and repository = ${repository}
+          and status = 'ENDED' order by number desc limit 50) p,
+        jsonb_array_elements(coalesce(p.outcome, '[]')) o
+      where o.value ->> 'serviceId' = ${serviceId}::text and o.value ->> 'result' <> 'NOT_AFFECTED'
+      order by p.number desc limit 1) found
+    where found.result = 'REFUSED'`.execute(db);
+  return rows[0]?.message ?? undefined;
+}

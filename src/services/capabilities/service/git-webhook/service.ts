@@ -47,7 +47,7 @@ export async function gitWebhookStatus(context: ServiceContext, kinds: Kind[]): 
     const { webhook, repository } = await prepare(context, source);
     if (!webhook) return { status: 'NOT_CONFIGURED', provider, message: 'No webhook was registered: synchronise it.' };
     const hook = await findHook(clientOf(context), repository, urlOf(context, webhook.id));
-    return judge(repository.provider, hook);
+    return await judge(context, repository, hook, webhook);
   } catch (error) {
     if (error instanceof NotReady) return { status: error.status, provider, message: error.message };
     if (error instanceof ProviderError) return { status: 'UNABLE_TO_VERIFY', provider, message: error.message };
@@ -72,7 +72,8 @@ export async function syncGitWebhook(context: ServiceContext, kinds: Kind[]): Pr
       ...placeOfService(service, 'GIT_REPOSITORY'),
       after: { git_webhook: { provider: repository.provider, repository: repositoryKey(source), url } },
     });
-    return judge(repository.provider, await findHook(http, repository, url));
+    const webhook = await queries.findGitWebhook(context.db, service, repositoryKey(source));
+    return await judge(context, repository, await findHook(http, repository, url), webhook!);
   } catch (error) {
     if (error instanceof NotReady) throw badRequest(error.message);
     throw error instanceof ProviderError ? toAppError(error) : error;
@@ -144,15 +145,22 @@ async function ensureWebhook(context: ServiceContext, source: GitSource): Promis
   });
 }
 
-/** Message for a correct webhook whose calls this installation does not process yet. */
-const NOT_RECEIVED =
-  'The webhook is registered, but this release does not receive pushes yet: its calls are answered with 404. Deploy by POST …/deploy, for instance from a pipeline of the repository.';
-
-function judge(provider: Provider, hook: ProviderHook | undefined): GitWebhookView {
+/** Judges the webhook that a provider has, and adds what the last push to the service's branch came to. */
+async function judge(
+  { db, target }: ServiceContext,
+  repository: ProviderRepository,
+  hook: ProviderHook | undefined,
+  webhook: { repository: string; heard_at?: Date | null },
+): Promise<GitWebhookView> {
+  const { provider } = repository;
   if (!hook)
     return { status: 'NOT_CONFIGURED', provider, message: 'The webhook is gone at the provider: synchronise it.' };
-  const missing = wantedEvents(provider).filter((event) => !hook.events.includes(event));
-  if (missing.length === 0 && hook.active) return { status: 'MISCONFIGURED', provider, message: NOT_RECEIVED };
+  const missing = wantedEvents(repository).filter((event) => !hook.events.includes(event));
+  if (missing.length === 0 && hook.active) {
+    const refused = await queries.findRefusal(db, target, webhook.repository, target.id);
+    const message = refused ?? (webhook.heard_at ? undefined : NOT_HEARD);
+    return { status: 'ACTIVE', provider, ...(message ? { message } : {}) };
+  }
   return {
     status: 'MISCONFIGURED',
     provider,
@@ -162,6 +170,10 @@ function judge(provider: Provider, hook: ProviderHook | undefined): GitWebhookVi
       : 'The webhook is switched off: synchronise it.',
   };
 }
+
+/** Message for a correct webhook whose provider has not called yet. */
+const NOT_HEARD =
+  'The provider has not called yet. Until it does, the repository is asked for new commits (QUARTERDECK_GIT_POLL_INTERVAL).';
 
 /** Host of a repository, undefined for a local folder. */
 function hostOf(source: GitSource): string | undefined {
