@@ -60,8 +60,14 @@ create table git_branch (
 );
 create index git_branch_due on git_branch (next_at);
 
--- When the provider last called with the right signature.
-alter table git_webhook add column heard_at timestamptz;
+alter table git_webhook
+  -- When the provider last called with the right signature.
+  add column heard_at timestamptz,
+  -- Token by which it was registered last, which removes it again.
+  add column git_token_id uuid references git_token on delete set null,
+  -- Since when no service is built from the repository.
+  add column unused_since timestamptz;
+create index git_webhook_token on git_webhook (git_token_id);
 
 create index service_auto_deploy on service (organization_id)
   where coalesce(spec ->> 'auto_deploy', spec -> 'auto_deploy_config' ->> 'auto_deploy') = 'true';

@@ -609,11 +609,13 @@ export interface GitToken {
 
 export interface GitWebhook {
   created_at: Generated<Timestamp>;
+  git_token_id: string | null;
   heard_at: Timestamp | null;
   id: string;
   organization_id: string;
   repository: string;
   secret: Buffer;
+  unused_since: Timestamp | null;
   updated_at: Generated<Timestamp>;
 }
 

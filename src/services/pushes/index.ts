@@ -1,5 +1,6 @@
 import type { WorkLoop, WorkReport } from '#platform/work/index.ts';
 import type { RecurringTask } from '#platform/work/schedule.ts';
+import { removeUnusedWebhooks } from '#services/capabilities/service/git-webhook/index.ts';
 import type { Kind } from '#services/kind.ts';
 import { BRANCH_REPORT } from '#services/pushes/branch-queries.ts';
 import { createPollLoop, reconcileFollowed } from '#services/pushes/polling.ts';
@@ -29,5 +30,10 @@ const HOUR = 3600;
 /** Makes the recurring tasks of pushes. */
 export const pushTasks = (kinds: Kind[]): RecurringTask[] => [
   { name: 'followed-branches', everySeconds: 20, run: (platform) => reconcileFollowed(platform, kinds) },
+  {
+    name: 'unused-git-webhooks',
+    everySeconds: 600,
+    run: (platform, signal) => removeUnusedWebhooks(platform, kinds, signal),
+  },
   { name: 'old-pushes', everySeconds: HOUR, run: async ({ db }) => void (await removeOldPushes(db)) },
 ];

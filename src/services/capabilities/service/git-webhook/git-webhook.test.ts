@@ -3,7 +3,13 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { apiRoot } from '#resources/git-token/index.ts';
-import { gitWebhookPath, gitWebhookSecretPlace } from '#services/capabilities/service/git-webhook/index.ts';
+import { sql } from '#platform/database/index.ts';
+import { KINDS } from '#services/mount.ts';
+import {
+  gitWebhookPath,
+  gitWebhookSecretPlace,
+  removeUnusedWebhooks,
+} from '#services/capabilities/service/git-webhook/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
 
@@ -29,6 +35,10 @@ beforeAll(async () => {
     if (authorization !== 'Bearer good' && gitlab !== 'good') return answer(401, {});
     const bitbucket = request.url!.startsWith('/2.0/');
     const id = decodeURIComponent(/\/hooks\/([^/?]+)/.exec(request.url!)?.[1] ?? '');
+    if (request.method === 'DELETE') {
+      hooks = hooks.filter((hook) => String(hook.id) !== id && hook.uuid !== id);
+      return response.writeHead(204).end();
+    }
     if (request.method === 'GET') return answer(200, bitbucket ? { values: hooks } : hooks);
     if (request.method === 'POST') hooks.push({ id: hooks.length + 1, uuid: `{${newId()}}`, ...body });
     else
@@ -124,6 +134,32 @@ describe.each([
     expect(events.map((event) => event.change.git_webhook.url)).toEqual([url, url]);
     expect(JSON.stringify(events)).not.toContain(secret);
   });
+});
+
+test('a webhook is removed at its provider some time after the last service of its repository', async () => {
+  const git = { git_token_id: await makeToken('GITHUB'), provider: 'GITHUB' };
+  const [first, second] = [await makeApplication(git), await makeApplication(git)];
+  ok(await sync(first), 200);
+  const look = () => removeUnusedWebhooks(app.platform, KINDS, new AbortController().signal);
+  const left = () =>
+    app.db.selectFrom('git_webhook').selectAll().where('organization_id', '=', admin.organizationId).execute();
+  const wait = () =>
+    sql`update git_webhook set unused_since = unused_since - interval '1 hour' where unused_since is not null`.execute(
+      app.db,
+    );
+  await app.db.deleteFrom('service').where('id', '=', first).execute();
+  await look();
+  expect(await left()).toMatchObject([{ unused_since: null }]);
+  await app.db.deleteFrom('service').where('id', '=', second).execute();
+  await look();
+  expect([hooks.length, (await left()).length]).toEqual([1, 1]);
+  await wait();
+  answerWith = 500;
+  await look();
+  expect([hooks.length, (await left()).length]).toEqual([1, 1]);
+  answerWith = undefined;
+  await look();
+  expect([hooks, await left()]).toEqual([[], []]);
 });
 
 describe('the status of a git webhook', () => {

@@ -5,3 +5,4 @@ export {
   gitWebhookSecretPlace,
   repositoryKey,
 } from '#services/capabilities/service/git-webhook/service.ts';
+export { removeUnusedWebhooks } from '#services/capabilities/service/git-webhook/unused.ts';

@@ -57,3 +57,48 @@ export async function findRefusal(db: Database, scope: Scope, repository: string
     where found.result = 'REFUSED'`.execute(db);
   return rows[0]?.message ?? undefined;
 }
+
+/** Records the token that a webhook was registered with, and that it is used. */
+export const noteRegistered = (db: Database, scope: Scope, id: string, gitTokenId: string) =>
+  db
+    .updateTable('git_webhook')
+    .set({ git_token_id: gitTokenId, unused_since: null, updated_at: sql`now()` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+/** Webhooks of all organizations. */
+export const listGitWebhooks = (db: Database) =>
+  db
+    .selectFrom('git_webhook')
+    .select(['id', 'organization_id', 'repository', 'git_token_id', 'created_at'])
+    .select(sql<number | null>`extract(epoch from now() - unused_since)::float8`.as('unusedSeconds'))
+    .orderBy('id')
+    .execute();
+
+/** Configurations of an organization's services that contain the name of a repository. */
+export const listSpecsNaming = (db: Database, scope: Scope, name: string) =>
+  db
+    .selectFrom('service')
+    .select(['kind', 'spec'])
+    .where('organization_id', '=', scope.organizationId)
+    .where(sql<boolean>`position(${name} in lower(spec::text)) > 0`)
+    .execute();
+
+/** Records since when a webhook is unused, or that it is used. */
+export const setUnused = (db: Database, scope: Scope, id: string, isUnused: boolean) =>
+  db
+    .updateTable('git_webhook')
+    .set({ unused_since: isUnused ? sql`coalesce(unused_since, now())` : null })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .execute();
+
+/** Deletes a webhook that is still unused. */
+export const deleteUnused = (db: Database, scope: Scope, id: string) =>
+  db
+    .deleteFrom('git_webhook')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .where('unused_since', 'is not', null)
+    .execute();

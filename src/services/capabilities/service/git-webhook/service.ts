@@ -66,6 +66,7 @@ export async function syncGitWebhook(context: ServiceContext, kinds: Kind[]): Pr
     const http = clientOf(context);
     const url = urlOf(context, id);
     await writeHook(http, repository, await findHook(http, repository, url), url, secret);
+    await queries.noteRegistered(context.db, service, id, source.git_token_id!);
     await audit(context, {
       organizationId: service.organizationId,
       type: 'UPDATE',
@@ -90,10 +91,11 @@ class NotReady extends Error {
   }
 }
 
-const clientOf = ({ settings }: Context) =>
+export const clientOf = ({ settings }: Pick<Context, 'settings'>) =>
   createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses });
 
-const urlOf = ({ settings }: Context, id: string): string => `${settings.baseUrl}${gitWebhookPath(id)}`;
+export const urlOf = ({ settings }: Pick<Context, 'settings'>, id: string): string =>
+  `${settings.baseUrl}${gitWebhookPath(id)}`;
 
 function sourceOf(service: ServiceTarget, kinds: Kind[]): GitSource {
   const kind = kinds.find((one) => one.kind === service.kind);
