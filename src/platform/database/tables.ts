@@ -259,6 +259,28 @@ export interface ClusterWork {
   user_agent: string | null;
 }
 
+export interface CommitStatus {
+  attempts: Generated<number>;
+  claim_token: string | null;
+  commit: string;
+  created_at: Generated<Timestamp>;
+  deployment_id: string;
+  due_at: Generated<Timestamp>;
+  ended_at: Timestamp | null;
+  error: string | null;
+  git_token_id: string;
+  host: string;
+  id: string;
+  lease_until: Timestamp | null;
+  name: string;
+  organization_id: string;
+  owner: string;
+  reported: string | null;
+  service_id: string;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+}
+
 export interface ContainerRegistry {
   config: Generated<JsonColumn>;
   created_at: Generated<Timestamp>;
@@ -1149,6 +1171,7 @@ export interface DB {
   cluster_log: ClusterLog;
   cluster_secret: ClusterSecret;
   cluster_work: ClusterWork;
+  commit_status: CommitStatus;
   container_registry: ContainerRegistry;
   credentials: Credentials;
   cron_schedule: CronSchedule;

@@ -11,6 +11,7 @@ import {
   listRestrictionsByServices,
 } from '#services/capabilities/service/deployment-restrictions/index.ts';
 import type { DeployChoice, Kind } from '#services/kind.ts';
+import { noteCommits } from '#services/pushes/commit-status.ts';
 import { follows, listFollowers, listOthers, type Follower } from '#services/pushes/followers.ts';
 import type { ServiceOutcome } from '#services/pushes/outcome.ts';
 import { isSkipped, type Push } from '#services/pushes/payload.ts';
@@ -38,6 +39,7 @@ interface Chosen {
   row: ServiceRow;
   kind: Kind;
   choice: DeployChoice;
+  sources: Follower[];
 }
 
 /**
@@ -201,7 +203,7 @@ function mergeSources(followers: Follower[], commit: string): Chosen[] {
       {},
       ...sources.map(({ isValues }) => (isValues ? { valuesCommitId: commit } : { commitId: commit })),
     ) as DeployChoice;
-    return { row, kind, choice };
+    return { row, kind, choice, sources };
   });
 }
 
@@ -329,7 +331,9 @@ class EnvironmentPush {
         choices.set(serviceId, { ...before, ...choices.get(serviceId) });
       }
       const options = { choices, automatic: true, widens: waiting?.id ?? null };
-      await submit(context, place, 'DEPLOY', [...choices.keys()], options);
+      const id = await submit(context, place, 'DEPLOY', [...choices.keys()], options);
+      const sources = services.flatMap((one) => one.sources);
+      await noteCommits(context, id, this.#target.commit, sources);
       return undefined;
     } catch (error) {
       // Thrown before anything is written; the other environments go on.

@@ -3,6 +3,8 @@ import type { RecurringTask } from '#platform/work/schedule.ts';
 import { removeUnusedWebhooks } from '#services/capabilities/service/git-webhook/index.ts';
 import type { Kind } from '#services/kind.ts';
 import { BRANCH_REPORT } from '#services/pushes/branch-queries.ts';
+import { createCommitStatusLoop } from '#services/pushes/commit-status.ts';
+import { COMMIT_STATUS_REPORT } from '#services/pushes/commit-status-queries.ts';
 import { createPollLoop, reconcileFollowed } from '#services/pushes/polling.ts';
 import { PUSH_REPORT, removeOldPushes } from '#services/pushes/queries.ts';
 import { createRepositoryReader } from '#services/sources/repository-reader.ts';
@@ -12,7 +14,7 @@ import { createPushLoop, type PushParts } from '#services/pushes/work.ts';
 export { gitPushRoutes } from '#services/pushes/receive.ts';
 
 /** Figures of the work on pushes. */
-export const PUSH_REPORTS: WorkReport[] = [PUSH_REPORT, BRANCH_REPORT];
+export const PUSH_REPORTS: WorkReport[] = [PUSH_REPORT, BRANCH_REPORT, COMMIT_STATUS_REPORT];
 
 type Loop = Pick<WorkLoop<never>, 'start' | 'stop' | 'nudge' | 'channel'>;
 
@@ -22,7 +24,7 @@ export function createPushLoops(
   nodeId: string,
 ): Loop[] {
   const parts = { ...rest, repositories: createRepositoryReader(sources) };
-  return [createPushLoop(parts, nodeId), createPollLoop(parts, nodeId)];
+  return [createPushLoop(parts, nodeId), createPollLoop(parts, nodeId), createCommitStatusLoop(rest.platform, nodeId)];
 }
 
 const HOUR = 3600;

@@ -138,7 +138,7 @@ export async function findHook(
   url: string,
 ): Promise<ProviderHook | undefined> {
   const dialect = dialectOf(repository);
-  const body = await call(http, repository, `${dialect.hooks(repository)}${dialect.listQuery}`, dialect.list);
+  const body = await callRepository(http, repository, `${dialect.hooks(repository)}${dialect.listQuery}`, dialect.list);
   try {
     return dialect.read(body).find((hook) => hook.url === url);
   } catch (error) {
@@ -159,7 +159,7 @@ export async function writeHook(
 ): Promise<void> {
   const dialect = dialectOf(repository);
   const path = dialect.hooks(repository);
-  await call(http, repository, present ? `${path}/${segment(present.id)}` : path, true, {
+  await callRepository(http, repository, present ? `${path}/${segment(present.id)}` : path, true, {
     method: present ? dialect.updateMethod : 'POST',
     body: JSON.stringify(dialect.write(url, secret)),
   });
@@ -170,27 +170,26 @@ export async function deleteHook(http: HttpClient, repository: ProviderRepositor
   const present = await findHook(http, repository, url);
   if (!present) return;
   const path = `${dialectOf(repository).hooks(repository)}/${segment(present.id)}`;
-  await call(http, repository, path, true, { method: 'DELETE' });
+  await callRepository(http, repository, path, true, { method: 'DELETE' });
 }
 
-async function call(
+/** Asks the API of a provider for something of a repository. Throws ProviderError, whose message names the permission that a token lacks. */
+export async function callRepository(
   http: HttpClient,
   repository: ProviderRepository,
   path: string,
   shape: Shape,
   request: OutgoingRequest = {},
+  right = 'manage webhooks',
 ): Promise<any> {
   const { api, owner, name } = repository;
   const { status, body } = await askProvider(http, repository, path, shape, request);
   if (status === 401 || status === 403)
-    throw new ProviderError(
-      'refused',
-      `The git token may not manage webhooks of ${owner}/${name}: give it that permission.`,
-    );
+    throw new ProviderError('refused', `The git token may not ${right} of ${owner}/${name}: give it that permission.`);
   if (status === 404)
     throw new ProviderError(
       'refused',
-      `${api} has no repository ${owner}/${name} for the git token, or the token may not manage its webhooks.`,
+      `${api} has no repository ${owner}/${name} for the git token, or the token may not ${right} of it.`,
     );
   if (status >= 400) throw new ProviderError('unreachable', `${api} answered ${status}.`);
   return body;

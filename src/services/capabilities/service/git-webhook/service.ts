@@ -117,8 +117,7 @@ async function prepare(context: ServiceContext, source: GitSource) {
     throw new NotReady('UNABLE_TO_VERIFY', 'The service has no git token: give it one that may manage webhooks.');
   const access = await accessOf(context, token, context.signal);
   const [host, apiHost] = [hostOf(source), new URL(access.api).hostname];
-  // A token of another host would reach a repository that only has the same name.
-  if (host !== apiHost && `api.${host}` !== apiHost)
+  if (!isApiOf(access.api, host))
     throw new NotReady(
       'UNABLE_TO_VERIFY',
       `The git token is for ${apiHost}, the repository is at ${host ?? source.url}: give the service a token of that host.`,
@@ -177,8 +176,14 @@ async function judge(
 const NOT_HEARD =
   'The provider has not called yet. Until it does, the repository is asked for new commits (QUARTERDECK_GIT_POLL_INTERVAL).';
 
+/** Tells whether an API is of a repository's host: a token of another one would reach a repository that only has the same name. */
+export function isApiOf(api: string, host: string | undefined): boolean {
+  const { hostname } = new URL(api);
+  return host === hostname || `api.${host}` === hostname;
+}
+
 /** Host of a repository, undefined for a local folder. */
-function hostOf(source: GitSource): string | undefined {
+export function hostOf(source: GitSource): string | undefined {
   const scp = /^[\w.-]+@([\w.-]+):/.exec(source.url);
   if (scp) return scp[1]!.toLowerCase();
   return URL.canParse(source.url) ? new URL(source.url).hostname || undefined : undefined;
