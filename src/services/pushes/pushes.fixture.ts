@@ -9,7 +9,7 @@ import type { RepositoryChanges } from '#services/sources/repository.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 
 export const SHOP = 'https://git.invalid/acme/shop.git';
-export const SECRET = 'the-secret';
+const SECRET = 'the-secret';
 export const ZERO = '0'.repeat(40);
 
 /** Commit id for a name. */

@@ -112,10 +112,7 @@ const placeOfPresent = ({ organizationId, cluster_runtime: runtime, spec }: Serv
 
 /** Lists set options that are stored and answered for existing clients, but have no effect yet. */
 function idleOptions(kind: Kind, view: Record<string, unknown>): string[] {
-  const { auto_preview: previews } = view;
-  return [
-    ...(previews === true && !kind.capabilities?.imagePreview
-      ? ['auto_preview: this release makes previews of images only, and none for pull requests']
-      : []),
-  ];
+  return view.auto_preview === true && !kind.capabilities?.imagePreview
+    ? ['auto_preview: this release makes previews of images only, and none for pull requests']
+    : [];
 }

@@ -3,7 +3,10 @@ import { OutgoingError } from '#platform/http-client/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '#services/sources/repository.ts';
 
-type Sources = Pick<OrganizationSources, 'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles' | 'head' | 'changes'>;
+type Sources = Pick<
+  OrganizationSources,
+  'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles' | 'head' | 'changes'
+>;
 
 /** Creates the git reader of the endpoints, with their errors. */
 export function createRepositoryReader(sources: Sources): RepositoryReader {

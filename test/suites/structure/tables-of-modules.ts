@@ -105,7 +105,7 @@ export const READS: Exceptions[] = [
       'services/kinds/database': ['cluster', 'environment', 'organization'],
       'services/kinds/terraform': ['cluster', 'environment', 'service'],
       'services/ports': ['cluster', 'environment'],
-      'services/pushes': ['environment', 'organization', 'service'],
+      'services/pushes': ['environment', 'organization'],
       'services/service': ['cluster', 'deployment_stage', 'environment', 'project'],
     },
   },
@@ -179,7 +179,6 @@ export const READS: Exceptions[] = [
       'resources/organization': ['argo_cd'],
       'resources/secret-manager-access': ['secret_manager_access', 'variable'],
       'services/capabilities/service/git-webhook': ['git_push', 'git_token', 'service'],
-      'services/pushes': ['git_webhook'],
       'services/capabilities/variables': ['secret_manager_access'],
       'services/service': ['container_registry', 'git_token', 'helm_repository'],
       'services/sources': ['git_token'],
@@ -201,6 +200,13 @@ export const READS: Exceptions[] = [
 
 /** Modules whose SQL changes rows of a table of another module. */
 export const WRITES: Exceptions[] = [
+  {
+    reason:
+      'A push records the newest commit of services in the transaction that requests their deployments; a poll that finds a commit first marks the webhook as silent.',
+    uses: {
+      'services/pushes': ['git_webhook', 'service'],
+    },
+  },
   {
     reason: 'Measuring the disk ends the warnings of what has room again, many services in one statement.',
     uses: {
