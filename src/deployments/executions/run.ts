@@ -172,7 +172,9 @@ async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: A
   const options = {
     proxyDomain: platform.settings.proxyDomain,
     outputPath: outputPathOf(platform.settings.builtInVariablePrefix),
-    registry: registryId ? await parts.sourcesFor(claim.runtime).registryAccess(organizationId, registryId) : null,
+    registry: registryId
+      ? await parts.sourcesFor(claim.runtime).registryAccess(organizationId, registryId)
+      : ((await runtime.registryOf?.(release.image, signal)) ?? null),
     opened: opened?.values ?? {},
     bestEffort: false,
   };

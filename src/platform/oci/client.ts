@@ -96,6 +96,21 @@ export class RegistryClient {
     return answer.body;
   }
 
+  /**
+   * Removes the image of a digest with all its tags. Succeeds for a missing one; throws `unsupported` where the registry lets nobody remove
+   * images.
+   */
+  async remove(name: string, digest: string): Promise<void> {
+    checkName(name);
+    if (!isDigest(digest)) throw new RegistryError('not_found', `${digest} is not a digest.`);
+    const ask = { method: 'DELETE' as const, maxBytes: 64 * 1024 };
+    const answer = await this.#sender.send(`/v2/${name}/manifests/${digest}`, ask, `repository:${name}:delete`);
+    if (answer.status < 300 || answer.status === 404) return;
+    if (answer.status === 405 || answer.status === 400)
+      throw new RegistryError('unsupported', `The registry ${this.#host} lets nobody remove images.`);
+    throw this.#refusal(answer, textOf(name, digest), 'remove');
+  }
+
   /** Tags of an image in the registry's order, at most 5000. */
   async tags(name: string): Promise<string[]> {
     checkName(name);
@@ -148,10 +163,10 @@ export class RegistryClient {
     throw new RegistryError('unexpected', `${this.#host} does not answer like a registry.`);
   }
 
-  #refusal({ status }: OutgoingAnswer, what: string): RegistryError {
+  #refusal({ status }: OutgoingAnswer, what: string, verb = 'read'): RegistryError {
     const host = this.#host;
     if (status === 401 || status === 403)
-      return new RegistryError('unauthorized', `The registry ${host} does not let us read ${what}.`);
+      return new RegistryError('unauthorized', `The registry ${host} does not let us ${verb} ${what}.`);
     if (status === 404) return new RegistryError('not_found', `The registry ${host} has no ${what}.`);
     if (status === 429) return limited(host);
     if (status >= 500) return new RegistryError('unreachable', `The registry ${host} answered ${status}.`);

@@ -32,3 +32,11 @@ export async function openConnection(
   const { readAccess } = await import('#resources/cluster/kubeconfig.ts');
   return readAccess(row.organization_id, text);
 }
+
+/** Returns the organization of a cluster, and the registry that images built for it are pushed to; undefined if the cluster is gone. */
+export const findRegistryOfCluster = (db: Database, clusterId: string) =>
+  db
+    .selectFrom('cluster')
+    .select(['organization_id as organizationId', 'container_registry_id as registryId'])
+    .where('id', '=', clusterId)
+    .executeTakeFirst();
