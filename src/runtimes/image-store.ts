@@ -16,7 +16,7 @@ export interface ImageRegistries {
   /** Returns the repository of a service in the registry that the cluster's settings name; null if they name none. */
   target(serviceId: string, signal?: AbortSignal): Promise<ImageTarget | null>;
   /** Creates the repository where the registry takes no image before that. */
-  prepare(target: ImageTarget, context: Pick<RuntimeContext, 'signal' | 'log'>): Promise<void>;
+  prepare(target: ImageTarget, signal?: AbortSignal): Promise<void>;
   /** Returns the digest of an image (`…:tag` or `…@sha256:…`); null if no registry of the organization has it. */
   digestOf(image: string, signal?: AbortSignal): Promise<string | null>;
   /** Returns the credentials for pulling an image; null if its registry asks for none, or the organization has no such registry. */

@@ -526,10 +526,14 @@ export interface Runtime {
   build?(spec: BuildSpec, context: BuildContext): Promise<{ image: string; cached: boolean }>;
 
   /**
-   * Returns the credentials for pulling an image that `build` returned. Present where built images lie in a registry, which is then asked
-   * for them: nothing of them lies on this machine.
+   * Returns the credentials for pulling an image that `build` returned (null if none are needed), or undefined for any other image. Present
+   * where built images lie in a registry: nothing of them lies on this machine, and `hasImage` asks the registry.
    */
-  registryOf?(image: string, signal?: AbortSignal): Promise<RegistryAccess | null>;
+  registryOf?(
+    identity: WorkloadIdentity,
+    image: string,
+    signal?: AbortSignal,
+  ): Promise<RegistryAccess | null | undefined>;
 
   /**
    * Runs a command to its end and returns how it ended. Its output goes to `context.log`, each line once, including output from before an

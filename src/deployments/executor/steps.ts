@@ -300,10 +300,11 @@ async function optionsOf(work: ServiceWork): Promise<WorkloadOptions> {
 /** Returns the credentials for pulling the service's image; null if it needs none. */
 async function accessOf(work: ServiceWork): Promise<RegistryAccess | null> {
   const { run, runtime, image } = work;
+  const built = image ? await again(async () => runtime.registryOf?.(identityOf(work), image, run.signal)) : undefined;
+  if (built !== undefined) return built;
   const registryId = registryOf(work);
-  if (registryId !== undefined) return again(() => sourcesOf(run).registryAccess(run.scope.organizationId, registryId));
-  if (!image || !kindOf(work).build || !runtime.registryOf) return null;
-  return again(() => runtime.registryOf!(image, run.signal));
+  if (registryId === undefined) return null;
+  return again(() => sourcesOf(run).registryAccess(run.scope.organizationId, registryId));
 }
 
 /** Returns the registry of the image. A removal uses the released image, whose registry may differ from the configured one. */

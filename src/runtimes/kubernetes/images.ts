@@ -26,7 +26,8 @@ type Building = Required<Pick<Runtime, 'build' | 'registryOf' | 'hasImage' | 're
 /** Creates the methods for built images. */
 export const buildingOf = (images: ClusterImages): Building => ({
   build: (spec, context) => buildImage(images, spec, context),
-  registryOf: (image, signal) => images.registries.accessOf(image, signal),
+  registryOf: async ({ serviceId }, image, signal) =>
+    isBuiltFor(serviceId, image) ? images.registries.accessOf(image, signal) : undefined,
   hasImage: async (_identity, image) => (await images.registries.digestOf(image)) !== null,
   removeImages: (identity, which) => removeImages(images, identity, which),
 });
@@ -46,11 +47,13 @@ async function buildImage(
   const tag = tagOf(spec.cacheKey);
   const present = await registries.digestOf(`${target.repository}:${tag}`, signal);
   if (present !== null) return { image: `${target.repository}@${present}`, cached: true };
+  await registries.prepare(target, signal);
   const { image } = await builder.build(spec, context);
-  await registries.prepare(target, context);
   const digest = await builder.push(image, { ...target, tag }, spec, context);
   return { image: `${target.repository}@${digest}`, cached: false };
 }
+
+const isBuiltFor = (serviceId: string, image: string): boolean => image.includes(`/${repositoryOf(serviceId)}@`);
 
 /** Removes images of a service from their registry; all others stay. */
 async function removeImages(
@@ -58,9 +61,8 @@ async function removeImages(
   identity: WorkloadIdentity,
   which: string[] | 'all',
 ): Promise<void> {
-  const name = `/${repositoryOf(identity.serviceId)}@`;
   for (const image of which === 'all' ? await imagesOf(registries, identity) : which)
-    if (image.includes(name)) await registries.remove(image);
+    if (isBuiltFor(identity.serviceId, image)) await registries.remove(image);
   if (which === 'all') await discard(builder, identity);
 }
 

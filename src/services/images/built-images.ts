@@ -2,7 +2,7 @@ import { systemContext, type Platform } from '#platform/context.ts';
 import { createHttpClient, type HttpClient } from '#platform/http-client/index.ts';
 import { imageReference, openRegistry, RegistryError, type RegistryClient } from '#platform/oci/index.ts';
 import { findRegistryOfCluster } from '#resources/cluster/index.ts';
-import { findRegistryOf, registryAccess } from '#resources/registry/index.ts';
+import { createRepository, findRegistryOf, registryAccess } from '#resources/registry/index.ts';
 import { repositoryOf, type ImageRegistries } from '#runtimes/image-store.ts';
 import { RuntimeError, type RegistryAccess } from '#runtimes/runtime.ts';
 
@@ -56,7 +56,13 @@ export function createBuiltImages(platform: Platform, clusterId: string): ImageR
           ? { repository: imageReference(access.url, repositoryOf(serviceId)), access: credentialsOf(access) }
           : null;
       }),
-    prepare: () => Promise.resolve(),
+    prepare: ({ repository }, signal) =>
+      translated(async () => {
+        const { organizationId, registryId, tags } = await ownerOf();
+        if (registryId === null) return;
+        const name = repository.slice(repository.indexOf('/') + 1);
+        await createRepository(systemContext(platform), { organizationId, registryId }, { name, tags }, signal);
+      }),
     accessOf: (image, signal) =>
       translated(async () => {
         const access = await findAccess(splitImage(image).repository, signal);
