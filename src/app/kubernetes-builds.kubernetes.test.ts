@@ -55,12 +55,24 @@ async function lastSteps(): Promise<string[]> {
   return rows.filter(({ number }) => number === rows[0]!.number).map(({ name }) => name);
 }
 
-const authorization = () => `Basic ${Buffer.from('ada:secret').toString('base64')}`;
-const tags = async (): Promise<string[]> => {
-  const url = `${registry.url}/v2/team/quarterdeck-${application}/tags/list`;
-  const answer = await fetch(url, { headers: { authorization: authorization() } });
-  return ((await answer.json()) as { tags?: string[] | null }).tags ?? [];
-};
+const askRegistry = (route: string, method = 'GET') =>
+  fetch(`${registry.url}/v2/team/quarterdeck-${application}/${route}`, {
+    method,
+    headers: { authorization: `Basic ${Buffer.from('ada:secret').toString('base64')}` },
+  });
+const tags = async () => ((await (await askRegistry('tags/list')).json()) as { tags?: string[] | null }).tags ?? [];
+
+/** Returns the image of the release that serves. */
+async function releasedImage(): Promise<string> {
+  const { db } = program.running.base.platform;
+  const { image } = await db
+    .selectFrom('release')
+    .innerJoin('service', 'service.release_id', 'release.id')
+    .select('release.image')
+    .where('service.id', '=', application)
+    .executeTakeFirstOrThrow();
+  return image!;
+}
 
 beforeAll(async () => {
   if (engine === null) return;
@@ -136,6 +148,14 @@ describe.skipIf(engine === null)('an application that is built from git, on Kube
     commit('release 2');
     await deploy();
     expect(await served()).toBe('release 2');
+    expect(await tags()).toHaveLength(2);
+  });
+
+  test('is built again when its registry has lost the image', { timeout: 120_000 }, async () => {
+    const [, digest] = (await releasedImage()).split('@');
+    expect((await askRegistry(`manifests/${digest}`, 'DELETE')).status).toBe(202);
+    await deploy();
+    expect(await lastSteps()).toContain('BUILD');
     expect(await tags()).toHaveLength(2);
   });
 
