@@ -1,5 +1,5 @@
 import { ConnectedClusters } from '#clusters/connected.ts';
-import type { Platform } from '#platform/context.ts';
+import type { Base } from '#app/install.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { createDockerBuilder } from '#runtimes/docker/builder.ts';
 import { createBuiltImages } from '#services/images/built-images.ts';
@@ -7,13 +7,13 @@ import { createBuiltImages } from '#services/images/built-images.ts';
 export { rbacManifest } from '#runtimes/kubernetes/rights.ts';
 
 /** Creates the runtimes of Kubernetes clusters, each with its first use. One engine builds for all of them. */
-export function kubernetesClusters(platform: Platform, installation: string): ConnectedClusters {
+export function kubernetesClusters({ platform, installation: { id: installation }, nodeId }: Base): ConnectedClusters {
   const { settings, log } = platform;
   const builder = createDockerBuilder({ ...settings, installation, log: (line) => log.info(line) });
-  return new ConnectedClusters(platform, async (id, access, renewed) => {
+  return new ConnectedClusters(platform, async (clusterId, access, renewed) => {
     const { createKubernetesRuntime } = await import('#runtimes/kubernetes/index.ts');
     const policy = createHttpClient(settings).addressPolicy;
-    const images = { builder, registries: createBuiltImages(platform, id) };
+    const images = { builder, registries: createBuiltImages(platform, { clusterId, nodeId }) };
     return createKubernetesRuntime({ installation, access, renewed, policy, images });
   });
 }

@@ -11,8 +11,11 @@ export interface ImageTarget {
 
 /** Registries of a cluster's organization, for images that are built for that cluster. Each method throws RuntimeError. */
 export interface ImageRegistries {
-  /** Returns whether the cluster's settings name a registry; asks nobody outside. */
-  hasTarget(): Promise<boolean>;
+  /**
+   * Returns why no image may be built for the cluster, with what would help; null if it may. It has no registry, or the operator lets its
+   * organization use no engine of this machine. Asks nobody outside.
+   */
+  buildRefusal(): Promise<string | null>;
   /** Returns the repository of a service in the registry that the cluster's settings name; null if they name none. */
   target(serviceId: string, signal?: AbortSignal): Promise<ImageTarget | null>;
   /** Creates the repository where the registry takes no image before that. */

@@ -1,4 +1,4 @@
-export { refuseCluster } from '#resources/cluster/allowed.ts';
+export { placeRefusal, refuseCluster } from '#resources/cluster/allowed.ts';
 export { clusterRoutes } from '#resources/cluster/routes/index.ts';
 export type {
   ClusterInstance,

@@ -28,7 +28,7 @@ function makeImages(changes: { hasTarget?: boolean; builderAway?: boolean } = {}
     discard: builderAway ? away : async () => void calls.push('discard'),
   };
   const registries: ImageRegistries = {
-    hasTarget: async () => hasTarget,
+    buildRefusal: async () => (hasTarget ? null : 'Set registry.id.'),
     target: async (id) => (hasTarget ? { repository: PREFIX + repositoryOf(id), access: null } : null),
     prepare: async () => void calls.push('prepare'),
     digestOf: async (image) =>

@@ -17,9 +17,6 @@ export interface ClusterImages {
   registries: ImageRegistries;
 }
 
-const NO_REGISTRY =
-  'Images that are built for a Kubernetes cluster go through a registry, and this cluster has none: set its advanced setting registry.id to the id of a container registry of the organization that it pulls from.';
-
 /** Methods of a runtime whose images are built elsewhere and pulled from a registry. */
 type Building = Required<Pick<Runtime, 'build' | 'registryOf' | 'hasImage' | 'removeImages'>>;
 
@@ -42,8 +39,10 @@ async function buildImage(
   context: BuildContext,
 ): Promise<{ image: string; cached: boolean }> {
   const { signal } = context;
+  const refusal = await registries.buildRefusal();
   const target = await registries.target(spec.identity.serviceId, signal);
-  if (!target) throw new RuntimeError('refused', NO_REGISTRY);
+  if (refusal !== null || !target)
+    throw new RuntimeError('refused', refusal ?? 'The cluster has no registry any more.');
   const tag = tagOf(spec.cacheKey);
   const present = await registries.digestOf(`${target.repository}:${tag}`, signal);
   if (present !== null) return { image: `${target.repository}@${present}`, cached: true };
@@ -104,7 +103,8 @@ interface Found {
 async function lookAtBuilds(cluster: Cluster, images: ClusterImages | undefined): Promise<Found> {
   if (!images) return { lack: 'Nothing is built for this cluster here.', limits: [] };
   try {
-    if (!(await images.registries.hasTarget())) return { lack: NO_REGISTRY, limits: [] };
+    const refusal = await images.registries.buildRefusal();
+    if (refusal !== null) return { lack: refusal, limits: [] };
     return await compareNodes(cluster, await images.builder.architecture());
   } catch (error) {
     return { lack: asRuntimeError(error).message, limits: [] };

@@ -3,11 +3,18 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newId } from '#kernel/ids.ts';
+import { readSettings } from '#platform/settings/index.ts';
 import { repositoryOf } from '#runtimes/image-store.ts';
 import { createBuiltImages } from '#services/images/built-images.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { ALLOW_LOOPBACK, REGISTRY_USER, startRegistry, type TestRegistry } from '#test/harness/registry.ts';
 
+const NODE = newId();
+/** Returns the operator's rules for organizations, as settings. */
+function pickRules(env: Record<string, string>) {
+  const { organizationRuntimes, organizationNodes } = readSettings(env);
+  return { organizationRuntimes, organizationNodes };
+}
 const app = useApp(ALLOW_LOOPBACK);
 let registry: TestRegistry;
 beforeAll(async () => {
@@ -27,7 +34,7 @@ async function makeCluster(admin: Actor, runtime = 'kubernetes') {
   const { id } = ok(await admin.post(`/organization/${admin.organizationId}/cluster`, body), 201);
   const url = `/organization/${admin.organizationId}/cluster/${id}`;
   const choose = (registryId: unknown) => admin.put(`${url}/advancedSettings`, { 'registry.id': registryId });
-  return { id: id as string, choose, images: createBuiltImages(app.platform, id) };
+  return { id: id as string, choose, images: createBuiltImages(app.platform, { clusterId: id, nodeId: NODE }) };
 }
 
 describe('the registry of a cluster', () => {
@@ -67,16 +74,31 @@ describe('the registry of a cluster', () => {
   });
 });
 
+test('an organization that may not use Docker, or not this machine, builds nothing on its engine', async () => {
+  const admin = await app.organization();
+  const { id, choose } = await makeCluster(admin);
+  ok(await choose(await makeRegistry(admin)), 200);
+  for (const [rules, message] of [
+    [{ QUARTERDECK_ORGANIZATION_RUNTIMES: '*=kubernetes' }, /may not use the runtime docker.*ORGANIZATION_RUNTIMES/],
+    [{ QUARTERDECK_ORGANIZATION_NODES: `*=${newId()}` }, /may not use the machine .*ORGANIZATION_NODES/],
+  ] as const) {
+    const settings = { ...app.platform.settings, ...pickRules(rules) };
+    const images = createBuiltImages({ ...app.platform, settings }, { clusterId: id, nodeId: NODE });
+    expect(await images.buildRefusal()).toMatch(message);
+  }
+});
+
 describe('built images', () => {
   test('are found, listed and removed in the registry of their cluster, which lends its credentials', async () => {
     const admin = await app.organization();
     const { choose, images } = await makeCluster(admin);
     const serviceId = newId();
-    expect([await images.hasTarget(), await images.target(serviceId)]).toEqual([false, null]);
+    expect(await images.buildRefusal()).toContain('registry.id');
+    expect(await images.target(serviceId)).toBe(null);
     ok(await choose(await makeRegistry(admin)), 200);
     const repository = `${registry.host}/team/${repositoryOf(serviceId)}`;
     const access = { host: registry.host, ...REGISTRY_USER };
-    expect([await images.hasTarget(), await images.target(serviceId)]).toEqual([true, { repository, access }]);
+    expect([await images.buildRefusal(), await images.target(serviceId)]).toEqual([null, { repository, access }]);
     expect(await images.digestOf(`${repository}:1`)).toBe(null);
     expect(await images.list(repository)).toEqual([]);
     const push = (tag: string) => registry.pushImage(`team/${repositoryOf(serviceId)}`, tag);

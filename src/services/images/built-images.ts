@@ -1,7 +1,7 @@
 import { systemContext, type Platform } from '#platform/context.ts';
 import { createHttpClient, type HttpClient } from '#platform/http-client/index.ts';
 import { imageReference, openRegistry, RegistryError, type RegistryClient } from '#platform/oci/index.ts';
-import { findRegistryOfCluster } from '#resources/cluster/index.ts';
+import { findRegistryOfCluster, placeRefusal } from '#resources/cluster/index.ts';
 import { createRepository, findRegistryOf, registryAccess } from '#resources/registry/index.ts';
 import { repositoryOf, type ImageRegistries } from '#runtimes/image-store.ts';
 import { RuntimeError, type RegistryAccess } from '#runtimes/runtime.ts';
@@ -18,8 +18,17 @@ interface Opened {
   reference: string;
 }
 
-/** Creates the registries of a cluster's organization, for the images that are built for the cluster. */
-export function createBuiltImages(platform: Platform, clusterId: string): ImageRegistries {
+const NO_REGISTRY =
+  'Images that are built for a Kubernetes cluster go through a registry, and this cluster has none: set its advanced setting registry.id to the id of a container registry of the organization that it pulls from.';
+
+/**
+ * Creates the registries of a cluster's organization, for the images that are built for the cluster. The builder is a Docker Engine that a
+ * machine reaches: an organization that may not use that machine or Docker may not build there either.
+ */
+export function createBuiltImages(
+  platform: Platform,
+  { clusterId, nodeId }: { clusterId: string; nodeId: string },
+): ImageRegistries {
   const http = createHttpClient({ allowedPrivateAddresses: platform.settings.allowedPrivateAddresses });
   /** Registries of which it was said that they let nobody remove images. */
   const told = new Set<string>();
@@ -48,7 +57,12 @@ export function createBuiltImages(platform: Platform, clusterId: string): ImageR
   };
 
   return {
-    hasTarget: async () => (await ownerOf()).registryId !== null,
+    buildRefusal: async () => {
+      const { organizationId, registryId } = await ownerOf();
+      const refusal = await placeRefusal(platform, organizationId, { runtime: 'docker', node_id: nodeId });
+      if (refusal) return `Images for Kubernetes are built by the Docker Engine of a machine: ${refusal.message}.`;
+      return registryId === null ? NO_REGISTRY : null;
+    },
     target: (serviceId, signal) =>
       translated(async () => {
         const access = await ownAccess(signal);
