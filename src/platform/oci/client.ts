@@ -108,7 +108,9 @@ export class RegistryClient {
     if (answer.status < 300 || answer.status === 404) return;
     if (answer.status === 405 || answer.status === 400)
       throw new RegistryError('unsupported', `The registry ${this.#host} lets nobody remove images.`);
-    throw this.#refusal(answer, textOf(name, digest), 'remove');
+    if (answer.status === 401 || answer.status === 403)
+      throw new RegistryError('unauthorized', `The registry ${this.#host} does not let us remove images of ${name}.`);
+    throw this.#refusal(answer, textOf(name, digest));
   }
 
   /** Tags of an image in the registry's order, at most 5000. */
@@ -163,10 +165,10 @@ export class RegistryClient {
     throw new RegistryError('unexpected', `${this.#host} does not answer like a registry.`);
   }
 
-  #refusal({ status }: OutgoingAnswer, what: string, verb = 'read'): RegistryError {
+  #refusal({ status }: OutgoingAnswer, what: string): RegistryError {
     const host = this.#host;
     if (status === 401 || status === 403)
-      return new RegistryError('unauthorized', `The registry ${host} does not let us ${verb} ${what}.`);
+      return new RegistryError('unauthorized', `The registry ${host} does not let us read ${what}.`);
     if (status === 404) return new RegistryError('not_found', `The registry ${host} has no ${what}.`);
     if (status === 429) return limited(host);
     if (status >= 500) return new RegistryError('unreachable', `The registry ${host} answered ${status}.`);

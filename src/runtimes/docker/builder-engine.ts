@@ -3,7 +3,6 @@ import { NO_ROUTER } from '#runtimes/no-router.ts';
 import { diskLimits } from '#runtimes/tools/disk-limits.ts';
 import { DEFAULT_POOL } from './address-pool.ts';
 import { buildImage, imageTag, removeImage, removeImages } from './build.ts';
-import type { DockerBuilderOptions } from './builder.ts';
 import { pruneBuilds } from './caches.ts';
 import { connect } from './connect.ts';
 import { LOOPBACK } from './container-config.ts';
@@ -11,6 +10,19 @@ import { DEFAULT_EGRESS_IMAGE } from './egress.ts';
 import { asRuntimeError } from './errors.ts';
 import { makeNode } from './node.ts';
 import { pushImage } from './push.ts';
+
+export interface DockerBuilderOptions {
+  /** Id of this installation: images without it in their labels are never touched. */
+  installation: string;
+  /** Value of `DOCKER_HOST`; empty for the usual sockets. */
+  dockerHost: string;
+  /** Megabytes that a built image may have, that its disk keeps free, and that the cache of builds may take (0: no limit). */
+  buildLimitMb: number;
+  diskReserveMb: number;
+  buildCacheLimitMb: number;
+  /** Receives lines for the operator that belong to no deployment. */
+  log(line: string): void;
+}
 
 /** Milliseconds between two looks at the size of the cache of builds. */
 const TRIM_MS = 10 * 60_000;

@@ -1,19 +1,7 @@
 import type { ImageBuilder } from '#runtimes/image-store.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
+import type { DockerBuilderOptions } from './builder-engine.ts';
 import { addressOfEngine } from './socket.ts';
-
-export interface DockerBuilderOptions {
-  /** Id of this installation: images without it in their labels are never touched. */
-  installation: string;
-  /** Value of `DOCKER_HOST`; empty for the usual sockets. */
-  dockerHost: string;
-  /** Megabytes that a built image may have, that its disk keeps free, and that the cache of builds may take (0: no limit). */
-  buildLimitMb: number;
-  diskReserveMb: number;
-  buildCacheLimitMb: number;
-  /** Receives lines for the operator that belong to no deployment. */
-  log(line: string): void;
-}
 
 /**
  * Creates the builder on a Docker Engine or Podman that this machine reaches, which is looked for with each call. The engine's client is
