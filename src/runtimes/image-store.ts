@@ -34,11 +34,11 @@ export interface ImageRegistries {
 export interface ImageBuilder {
   /** Returns the architecture that images are built for (`amd64`). Throws RuntimeError with a remedy if the builder does not answer. */
   architecture(): Promise<string>;
-  /** Builds an image as `Runtime.build` does; it is kept on the builder until it is pushed. */
+  /** Builds an image as `Runtime.build` does; it stays on the builder until `push` ends. */
   build(spec: BuildSpec, context: BuildContext): Promise<{ image: string }>;
-  /** Pushes a built image of a service, returns its digest, and removes it from the builder. Layers stay in the cache of builds. */
+  /** Pushes a built image, returns its digest, and removes it from the builder, also after a failure. Layers stay in the cache of builds. */
   push(image: string, target: ImageTarget & { tag: string }, spec: BuildSpec, context: RuntimeContext): Promise<string>;
-  /** Removes images of a service that were built and never pushed. */
+  /** Removes images of a service whose process was killed before it pushed them. */
   discard(identity: WorkloadIdentity): Promise<void>;
 }
 

@@ -59,10 +59,13 @@ export function builderOn(
     architecture: async () => (await answer(node.about())).architecture,
     build: (spec, context) => answer(buildImage(node, spec, context), context.signal),
     push: async (image, target, { identity, cacheKey }, context) => {
-      const digest = await answer(pushImage(node, image, target, context), context.signal);
-      await answer(removeImage(node, imageTag(identity.serviceId, cacheKey)));
-      await trim();
-      return digest;
+      try {
+        return await answer(pushImage(node, image, target, context), context.signal);
+      } finally {
+        // Also after a failure: the layers stay in the cache, and nobody else would remove the image.
+        await answer(removeImage(node, imageTag(identity.serviceId, cacheKey)));
+        await trim();
+      }
     },
     discard: (identity) => answer(removeImages(node, identity, 'all')),
   };

@@ -73,17 +73,22 @@ describe('a built image', () => {
     expect((await engine.listImages()).flatMap(({ RepoTags: tags }) => tags ?? []).join()).not.toContain(closed.host);
   });
 
-  test('that is not pushed stays for the next attempt, and is discarded with its service', async () => {
+  test('leaves the engine also when it is not pushed, and is made from the cache the next time', async () => {
     const spec = await prepare('later');
     await expect(push(spec, closed.host, access('wrong-password'))).rejects.toMatchObject({
       code: 'failed',
       message: expect.stringMatching(/^The registry \S+ does not let these credentials push .*right to write/),
     });
-    expect(await leftoversOf(engine, spec.identity)).toHaveLength(1);
+    expect(await leftoversOf(engine, spec.identity)).toEqual([]);
     const context = newContext();
     await push(spec, open.host, null, context);
-    expect(context.lines.join('\n')).not.toContain('Building');
+    expect(context.lines.join('\n')).toContain('unchanged, from the cache');
+  });
+
+  test('that was built by a process which was killed goes with its service', async () => {
+    const spec = await prepare('killed');
     await builder.build(spec, newContext());
+    expect(await leftoversOf(engine, spec.identity)).toHaveLength(1);
     await builder.discard(spec.identity);
     expect(await leftoversOf(engine, spec.identity)).toEqual([]);
   });
@@ -99,7 +104,6 @@ describe('a built image', () => {
     const wrong = await problem(closed.host, access('wrong-password'));
     expect(wrong).not.toContain('wrong-password');
     expect(await problem('127.0.0.1:9', null)).toMatch(/127\.0\.0\.1:9 cannot be reached/);
-    await builder.discard(spec.identity);
   });
 
   test('whose push is cancelled is not pushed on', async () => {
@@ -115,7 +119,6 @@ describe('a built image', () => {
     const pushing = builder.push(image, { repository, tag: '1', access: null }, spec, newContext(abort.signal));
     await expect(pushing).rejects.toMatchObject({ code: 'aborted' });
     silent.close();
-    await builder.discard(spec.identity);
     expect(await leftoversOf(engine, spec.identity)).toEqual([]);
   });
 });
