@@ -526,8 +526,8 @@ export interface Runtime {
   build?(spec: BuildSpec, context: BuildContext): Promise<{ image: string; cached: boolean }>;
 
   /**
-   * Returns the credentials for pulling an image that `build` returned (null if none are needed), or undefined for any other image. Present
-   * where built images lie in a registry: nothing of them lies on this machine, and `hasImage` asks the registry.
+   * Returns the credentials for pulling an image that `build` returned: null if none are needed, undefined for other images. Present where
+   * built images lie in a registry: nothing of them lies on this machine, and `hasImage` asks the registry.
    */
   registryOf?(
     identity: WorkloadIdentity,

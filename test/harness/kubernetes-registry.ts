@@ -6,8 +6,8 @@ import type { TestCluster } from '#test/harness/kubernetes-cluster.ts';
 import type { TestRegistry } from '#test/harness/registry.ts';
 
 /**
- * Lets the node of a cluster that the tests started pull from a registry, which listens on this machine's loopback only and has no TLS. The
- * node's containerd is told both by a file, as an administrator of nodes would. Close the server that is returned.
+ * Lets the node of a cluster of the tests pull from a registry of the tests; close the server that is returned. The registry listens on
+ * this machine's loopback only and has no TLS. A file tells that to the node's containerd, as an administrator of nodes does.
  */
 export async function letPull(cluster: TestCluster, registry: TestRegistry): Promise<Server> {
   const host = cluster.nodeAddress.replace(/\d+$/, '1');

@@ -16,9 +16,11 @@ export interface DockerBuilderOptions {
   installation: string;
   /** Value of `DOCKER_HOST`; empty for the usual sockets. */
   dockerHost: string;
-  /** Megabytes that a built image may have, that its disk keeps free, and that the cache of builds may take (0: no limit). */
+  /** Most megabytes of a built image. */
   buildLimitMb: number;
+  /** Megabytes of the engine's disk that stay free. */
   diskReserveMb: number;
+  /** Most megabytes of the cache of builds; 0 for no limit. */
   buildCacheLimitMb: number;
   /** Receives lines for the operator that belong to no deployment. */
   log(line: string): void;

@@ -30,7 +30,7 @@ export function createBuiltImages(
   { clusterId, nodeId }: { clusterId: string; nodeId: string },
 ): ImageRegistries {
   const http = createHttpClient({ allowedPrivateAddresses: platform.settings.allowedPrivateAddresses });
-  /** Registries of which it was said that they let nobody remove images. */
+  /** Hosts of registries for which the log already says that images stay there. */
   const told = new Set<string>();
 
   const ownerOf = async () => {
