@@ -19,8 +19,9 @@ export async function withoutLostImages(run: Run, known: Known, runtimeOf: () =>
   if (action !== 'DEPLOY' && action !== 'RUN') return known;
   const named = services.flatMap((service) => builtImagesOf(run, known, service));
   if (named.length === 0) return known;
-  const runtime = await runtimeOf();
-  if (!runtime.registryOf) return known;
+  // It is asked for again once the deployment has started, and its failure is told then.
+  const runtime = await runtimeOf().catch(() => null);
+  if (!runtime?.registryOf) return known;
   const looks = named.map(async ({ service, image }) => ((await isLost(run, runtime, service, image)) ? [image] : []));
   return without(known, (await Promise.all(looks)).flat());
 }

@@ -109,7 +109,7 @@ async function prepare(run: Run): Promise<PlannedRun> {
   let plan = deployment.plan as Plan | null;
   if (!plan) {
     const look = () => withoutLostImages(run, { resolution, facts }, runtimeOf);
-    const there = await inTime(run, 'The registry did not answer', look);
+    const there = await inTime(run, 'The runtime did not answer', look);
     plan = makePlan(run.snapshot, there.resolution, there.facts, run.parts.kinds);
     await start(run, resolution, plan);
   }
