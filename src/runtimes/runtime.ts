@@ -438,7 +438,7 @@ export type RuntimeFeature =
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
   host: ['builds', 'machine-programs', 'tasks', 'database-backups', 'egress'],
   docker: ['builds', 'registry-images', 'tasks', 'database-backups', 'egress'],
-  kubernetes: ['registry-images'],
+  kubernetes: ['builds', 'registry-images'],
   fake: ['builds', 'registry-images', 'tasks', 'database-backups', 'egress', 'kubernetes', 'keda', 'older-databases'],
 };
 
@@ -524,6 +524,16 @@ export interface Runtime {
 
   /** Builds an image and returns the reference for `WorkloadSpec.image`. Returns at once if the image of the same `cacheKey` exists. */
   build?(spec: BuildSpec, context: BuildContext): Promise<{ image: string; cached: boolean }>;
+
+  /**
+   * Returns the credentials for pulling an image that `build` returned: null if none are needed, undefined for other images. Present where
+   * built images lie in a registry: nothing of them lies on this machine, and `hasImage` asks the registry.
+   */
+  registryOf?(
+    identity: WorkloadIdentity,
+    image: string,
+    signal?: AbortSignal,
+  ): Promise<RegistryAccess | null | undefined>;
 
   /**
    * Runs a command to its end and returns how it ended. Its output goes to `context.log`, each line once, including output from before an

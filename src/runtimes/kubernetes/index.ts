@@ -11,6 +11,7 @@ import type { Cluster } from './cluster.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { asRuntimeError } from './errors.ts';
 import { execInService } from './exec.ts';
+import { buildingOf, withBuilds, type ClusterImages } from './images.ts';
 import { removeEnvironment, removeService, restartService, stopService } from './lifecycle.ts';
 import { readLogs } from './logs.ts';
 import { MOST_SECRET_BYTES } from './objects.ts';
@@ -21,6 +22,8 @@ import { submitRelease } from './submit.ts';
 
 export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
+  /** Builder and registries for images that are built for the cluster; without them nothing is built. */
+  images?: ClusterImages;
 }
 
 /** Runtime of one cluster. */
@@ -30,14 +33,19 @@ export interface KubernetesRuntime extends Runtime {
 }
 
 /** Creates the runtime of one Kubernetes cluster. It connects with its first call. */
-export function createKubernetesRuntime({ installation, ...options }: KubernetesRuntimeOptions): KubernetesRuntime {
+export function createKubernetesRuntime({
+  installation,
+  images,
+  ...options
+}: KubernetesRuntimeOptions): KubernetesRuntime {
   const connection = new Connection(options);
   const services = new KeyedLock();
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
   const cluster: Cluster = { connection, installation };
   return {
     name: 'kubernetes',
-    check: () => reportOf(cluster),
+    check: async () => withBuilds(cluster, images, await reportOf(cluster)),
+    ...(images ? buildingOf(images) : {}),
     refusals,
     use: (access) => connection.use(access),
     submit: (spec, context) =>
