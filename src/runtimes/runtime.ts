@@ -168,6 +168,8 @@ export interface WorkloadSpec extends ProgramSpec {
   liveness: Probe | null;
   /** Number of instances: `min` run; `max` is for runtimes that scale by load. 0 runs none. */
   instances: { min: number; max: number };
+  /** Use, in percent of what an instance requests, at which a runtime that scales by load adds instances; null for no such limit. */
+  scaling?: { cpuPercent: number; memoryPercent: number | null };
   routes: Route[];
   /** Seconds that `submit` waits until every instance is ready. */
   readyTimeoutSeconds: number;

@@ -13,6 +13,7 @@ import { asRuntimeError } from './errors.ts';
 import { execInService } from './exec.ts';
 import { removeEnvironment, removeService, restartService, stopService } from './lifecycle.ts';
 import { readLogs } from './logs.ts';
+import { measureService } from './metrics.ts';
 import { MOST_SECRET_BYTES } from './objects.ts';
 import { listWorkloads, observeService } from './observe.ts';
 import { reportOf } from './report.ts';
@@ -60,6 +61,7 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
       ),
     logs: (handle, options) => readLogs(cluster, handle, options),
     exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
+    metrics: (handle) => told(measureService(cluster, handle)),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
     list: () => told(listWorkloads(cluster)),
     close: () => connection.close(),

@@ -40,6 +40,7 @@ export function toWorkload(
     liveness: toProbe(spec.healthchecks.liveness_probe),
     resources: { cpuMilli: spec.cpu, memoryMib: spec.memory },
     instances: { min: spec.min_running_instances, max: spec.max_running_instances },
+    ...scalingOf(service.advancedSettings),
     storage: spec.storage.map((volume) => ({ id: volume.id, mountPath: volume.mount_point, sizeGib: volume.size })),
     routes: [
       ...hosts.map(({ host, portId }) => ({ host, portId })),
@@ -57,6 +58,14 @@ export function toWorkload(
     gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
     secrets: variables.secrets,
   };
+}
+
+/** Returns the settings for scaling by load; snapshots of releases that did not know them have none. */
+function scalingOf(settings: Record<string, unknown>): Pick<WorkloadSpec, 'scaling'> {
+  const cpuPercent = settings['hpa.cpu.average_utilization_percent'];
+  const memoryPercent = settings['hpa.memory.average_utilization_percent'];
+  if (typeof cpuPercent !== 'number') return {};
+  return { scaling: { cpuPercent, memoryPercent: typeof memoryPercent === 'number' ? memoryPercent : null } };
 }
 
 function toProbe(input: HealthcheckInput['readiness_probe']): Probe | null {
