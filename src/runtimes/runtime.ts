@@ -3,6 +3,7 @@
  * the database or of HTTP: it receives plain data and returns plain data that another process can continue with.
  */
 import type { Readable, Writable } from 'node:stream';
+import type { CertificateStatus } from '#runtimes/router.ts';
 import { portRefusal, type PortRange } from '#kernel/port-range.ts';
 
 /** Identity of a workload. Every external object (process, container, network, directory) carries it. */
@@ -557,6 +558,9 @@ export interface Runtime {
 
   /** Returns CPU and memory of each running instance; empty if nothing of the service exists. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;
+
+  /** Returns the states of the certificates of hosts, where the cluster itself obtains them; one for each host, in their order. */
+  certificates?(hosts: string[]): Promise<CertificateStatus[]>;
 
   /** Returns whether an image that `build` returned still exists. Throws if that cannot be determined now. */
   hasImage?(identity: WorkloadIdentity, image: string): Promise<boolean>;

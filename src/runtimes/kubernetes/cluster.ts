@@ -21,6 +21,7 @@ const GROUPS: Record<string, string> = {
   HorizontalPodAutoscaler: '/apis/autoscaling/v2/horizontalpodautoscalers',
   Ingress: '/apis/networking.k8s.io/v1/ingresses',
   IngressClass: '/apis/networking.k8s.io/v1/ingressclasses',
+  ListenerSet: '/apis/gateway.networking.k8s.io/v1/listenersets',
   Namespace: '/api/v1/namespaces',
   NetworkPolicy: '/apis/networking.k8s.io/v1/networkpolicies',
   PersistentVolumeClaim: '/api/v1/persistentvolumeclaims',

@@ -31,6 +31,8 @@ export interface Extensions {
   /** True if metrics are answered now, not only registered. */
   hasMetrics: boolean;
   hasGrpcRoutes: boolean;
+  /** True if services may add listeners to a Gateway. */
+  hasListenerSets: boolean;
   gateways: ChosenGateway[];
   /** Number of Gateways in the cluster, chosen or not. */
   gatewayCount: number;
@@ -49,6 +51,7 @@ export const BARE: Extensions = {
   apis: new Set(),
   hasMetrics: false,
   hasGrpcRoutes: false,
+  hasListenerSets: false,
   gateways: [],
   gatewayCount: 0,
   ingressClasses: [],
@@ -82,10 +85,10 @@ export function findExtensions(cluster: Cluster): Promise<Extensions> {
 
 async function look(cluster: Cluster): Promise<Extensions> {
   const apis = await listApis(cluster);
-  const none = async () => [];
-  const [hasMetrics, hasGrpcRoutes, gateways, issuers, classes] = await Promise.all([
+  const none = async (): Promise<never[]> => [];
+  const [hasMetrics, routing, gateways, issuers, classes] = await Promise.all([
     apis.has(API.metrics) ? answers(cluster, API.metrics) : false,
-    apis.has(API.gateways) ? hasResource(cluster, API.gateways, 'grpcroutes') : false,
+    apis.has(API.gateways) ? listResources(cluster, API.gateways) : none(),
     apis.has(API.gateways) ? list(cluster, 'Gateway', undefined, '') : none(),
     apis.has(API.certificates) ? list(cluster, 'ClusterIssuer', undefined, `${CHOSEN.issuer}=true`) : none(),
     list(cluster, 'IngressClass', undefined, ''),
@@ -93,7 +96,8 @@ async function look(cluster: Cluster): Promise<Extensions> {
   return {
     apis,
     hasMetrics,
-    hasGrpcRoutes,
+    hasGrpcRoutes: routing.includes('grpcroutes'),
+    hasListenerSets: routing.includes('listenersets'),
     gateways: gateways.filter(isChosen(CHOSEN.gateway)).map(referenceOf).toSorted(byName).slice(0, MOST_GATEWAYS),
     gatewayCount: gateways.length,
     ingressClasses: classes.map(({ metadata }) => metadata.name),
@@ -103,7 +107,9 @@ async function look(cluster: Cluster): Promise<Extensions> {
 }
 
 /** Returns whether the cluster has a kind: those of Kubernetes itself are everywhere. */
-export function isThere(kind: Kind, apis: Extensions['apis']): boolean {
+export function isThere(kind: Kind, { apis, hasGrpcRoutes, hasListenerSets }: Extensions): boolean {
+  if (kind === 'GRPCRoute') return hasGrpcRoutes;
+  if (kind === 'ListenerSet') return hasListenerSets;
   const api = apiOf(kind);
   return api !== null && (!(Object.values(API) as string[]).includes(api) || apis.has(api));
 }
@@ -148,7 +154,7 @@ async function answers({ connection }: Cluster, api: string): Promise<boolean> {
   }
 }
 
-async function hasResource({ connection }: Cluster, api: string, resource: string): Promise<boolean> {
+async function listResources({ connection }: Cluster, api: string): Promise<string[]> {
   const { resources } = await connection.get<{ resources: { name: string }[] }>(`/apis/${api}`);
-  return resources.some(({ name }) => name === resource);
+  return resources.map(({ name }) => name);
 }

@@ -38,8 +38,10 @@ export interface DeploymentObject extends ClusterObject {
   spec: { replicas?: number; progressDeadlineSeconds: number; template: Template } & Record<string, unknown>;
 }
 
-interface Condition {
+export interface Condition {
   type: string;
+  /** Generation of the object that the condition is about. */
+  observedGeneration?: number;
   status: 'True' | 'False' | 'Unknown';
   reason?: string;
   message?: string;

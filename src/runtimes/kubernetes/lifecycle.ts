@@ -57,6 +57,7 @@ const KINDS: Kind[] = [
   'Deployment',
   'TriggerAuthentication',
   'HTTPRoute',
+  'ListenerSet',
   'GRPCRoute',
   'Ingress',
   'Certificate',
@@ -73,8 +74,8 @@ export async function removeService(
   identity: WorkloadIdentity,
   context: RuntimeContext,
 ): Promise<void> {
-  const { apis } = await extensionsOf(cluster);
-  for (const kind of KINDS.filter((one) => isThere(one, apis))) {
+  const extensions = await extensionsOf(cluster);
+  for (const kind of KINDS.filter((one) => isThere(one, extensions))) {
     if (kind === 'ConfigMap') await untilGone(cluster, identity, ['Pod', 'PersistentVolumeClaim'], context.signal);
     for (const { metadata } of await list(cluster, kind, namespaceOf(identity), ofService(identity)))
       await remove(cluster, kind, namespaceOf(identity), metadata.name);

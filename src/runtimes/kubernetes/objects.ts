@@ -28,9 +28,13 @@ export function releaseOf(spec: WorkloadSpec, companions: ClusterObject[]): Kept
     deployment: deploymentOf(spec),
     ...(autoscaler ? { autoscaler } : {}),
     // The variables of each release go when the next one serves.
-    objects: objects.filter((name) => name !== `Secret/${secretName(spec)}`),
+    objects: objects.filter((name) => name !== `Secret/${secretName(spec)}`).flatMap(withSecret),
   };
 }
+
+/** Adds the Secret that cert-manager writes for a Certificate. */
+const withSecret = (name: string): string[] =>
+  name.startsWith('Certificate/') ? [name, name.replace('Certificate', 'Secret')] : [name];
 
 /** Returns all objects of a release but its Deployment and its autoscaler, in the order in which they are applied. */
 export function companionsOf(spec: WorkloadSpec, extensions: Extensions = BARE): ClusterObject[] {

@@ -44,6 +44,7 @@ export const RIGHTS: readonly Right[] = [
   optional(API.gateways, 'gateways', ['get', 'list'], 'the Gateway that routes are attached to'),
   optional(API.gateways, 'httproutes', CHANGE, 'HTTP from outside through a Gateway'),
   optional(API.gateways, 'grpcroutes', CHANGE, 'gRPC from outside through a Gateway'),
+  optional(API.gateways, 'listenersets', CHANGE, 'HTTPS of custom domains at a Gateway'),
   optional(API.certificates, 'clusterissuers', ['get', 'list'], 'the issuer of certificates'),
   optional(API.certificates, 'certificates', CHANGE, 'HTTPS of custom domains'),
 ];

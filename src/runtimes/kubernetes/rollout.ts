@@ -14,6 +14,7 @@ import { asRuntimeError } from './errors.ts';
 import type { FoundDeployment, Pod } from './kinds.ts';
 import { LABEL, namespaceOf } from './labels.ts';
 import { lastLinesOf } from './logs.ts';
+import { tellOutside } from './outside.ts';
 import { generationOf, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
 import { applyRelease, removeMade, removeOldSecrets, removeRollout, stopped } from './submit.ts';
@@ -49,7 +50,9 @@ export async function followRollout(cluster: Cluster, handle: Handle, context: R
         }
       : null,
   );
-  if (record) await removeOldSecrets(cluster, identity, record.serving?.generation ?? identity.generation);
+  if (!record) return;
+  await removeOldSecrets(cluster, identity, record.serving?.generation ?? identity.generation);
+  await tellOutside(cluster, identity, record.serving?.objects ?? [], context);
 }
 
 async function waitForRollout(cluster: Cluster, { identity, data }: Handle, context: RuntimeContext): Promise<void> {
@@ -146,7 +149,7 @@ async function takeBack(cluster: Cluster, identity: WorkloadIdentity): Promise<v
 }
 
 /** Returns whether an object leads traffic from outside to a service. */
-const isOutside = (name: string): boolean => /^(Ingress|HTTPRoute|GRPCRoute)\//.test(name);
+const isOutside = (name: string): boolean => /^(Ingress|HTTPRoute|GRPCRoute|ListenerSet)\//.test(name);
 
 /** Waits until the pods of a candidate end. What still ends after that time does so without us. */
 async function untilWithdrawn(

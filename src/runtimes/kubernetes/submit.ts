@@ -14,6 +14,7 @@ import { extensionsOf, isThere } from './extensions.ts';
 import { companionsOf, releaseOf } from './objects.ts';
 import { environmentPolicy } from './policies.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease } from './record.ts';
+import { whyHostsUnsecured } from './routing.ts';
 import { applyAutoscaler, boundsOf, handOverReplicas, whyNotScaled, type Bounds } from './scaling.ts';
 
 /** Milliseconds that a namespace under deletion is waited for. */
@@ -36,8 +37,8 @@ export async function submitRelease(cluster: Cluster, spec: WorkloadSpec, contex
   const extensions = await extensionsOf(cluster);
   const companions = companionsOf(spec, extensions);
   const release = releaseOf(spec, companions);
-  const hint = whyNotScaled(spec, extensions.hasMetrics);
-  if (hint) context.log(hint);
+  for (const hint of [whyNotScaled(spec, extensions.hasMetrics), whyHostsUnsecured(spec, extensions)])
+    if (hint !== null) context.log(hint);
   let unwanted: string[] = [];
   const record = await changeRecord(cluster, spec.identity, (present) => {
     const serving = present?.serving ?? null;
@@ -170,11 +171,11 @@ const madeBefore = (hostname: string): string[] =>
 
 /** Removes objects of a service by the names in its record. */
 export async function removeMade(cluster: Cluster, identity: WorkloadSpec['identity'], names: string[]): Promise<void> {
-  const { apis } = await extensionsOf(cluster);
+  const extensions = await extensionsOf(cluster);
   for (const whole of names) {
     const [kind, name] = whole.split('/') as [string, string];
     // An API that the cluster lost took its objects along.
-    if (isThere(kind, apis)) await remove(cluster, kind, namespaceOf(identity), name);
+    if (isThere(kind, extensions)) await remove(cluster, kind, namespaceOf(identity), name);
   }
 }
 
