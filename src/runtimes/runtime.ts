@@ -3,6 +3,7 @@
  * the database or of HTTP: it receives plain data and returns plain data that another process can continue with.
  */
 import type { Readable, Writable } from 'node:stream';
+import type { EventScaling } from '#runtimes/event-scaling.ts';
 import type { CertificateStatus } from '#runtimes/router.ts';
 import { portRefusal, type PortRange } from '#kernel/port-range.ts';
 
@@ -171,6 +172,8 @@ export interface WorkloadSpec extends ProgramSpec {
   instances: { min: number; max: number };
   /** Use, in percent of what an instance requests, at which a runtime that scales by load adds instances; null for no such limit. */
   scaling?: { cpuPercent: number; memoryPercent: number | null };
+  /** Scaling by events in place of that by load; needs the feature `keda`. */
+  eventScaling?: EventScaling;
   routes: Route[];
   /** Seconds that `submit` waits until every instance is ready. */
   readyTimeoutSeconds: number;
@@ -441,7 +444,7 @@ export type RuntimeFeature =
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
   host: ['builds', 'machine-programs', 'tasks', 'database-backups', 'egress'],
   docker: ['builds', 'registry-images', 'tasks', 'database-backups', 'egress'],
-  kubernetes: ['registry-images'],
+  kubernetes: ['registry-images', 'keda'],
   fake: ['builds', 'registry-images', 'tasks', 'database-backups', 'egress', 'kubernetes', 'keda', 'older-databases'],
 };
 

@@ -5,7 +5,7 @@ import { ANNOTATION, LABEL, identityLabels } from './labels.ts';
 import { annotationsFor, metadataOf, nameOf } from './metadata.ts';
 import type { KeptRelease } from './record.ts';
 import { routesOf } from './routing.ts';
-import { autoscalerOf, budgetOf, isScaled } from './scaling.ts';
+import { autoscalerOf, budgetOf, isEventScaled, isScaled } from './scaling.ts';
 
 /** Name of the container that runs the workload. */
 export const CONTAINER = 'app';
@@ -18,10 +18,11 @@ const secretName = ({ hostname, identity }: WorkloadSpec): string => `${hostname
 const registryName = ({ hostname }: WorkloadSpec): string => `${hostname}-registry`;
 const claimName = (storageId: string): string => `data-${storageId}`;
 
-/** Returns a release as its record keeps it. */
-export function releaseOf(spec: WorkloadSpec, companions: ClusterObject[]): KeptRelease {
+/** Returns a release as its record keeps it; `eventScaler` scales it by events. */
+export function releaseOf(spec: WorkloadSpec, companions: ClusterObject[], eventScaler?: ClusterObject): KeptRelease {
   const { generation } = spec.identity;
-  const autoscaler = isScaled(spec) ? autoscalerOf(spec, metadataOf(spec, spec.hostname, 'HPA')) : null;
+  const byLoad = () => (isScaled(spec) ? autoscalerOf(spec, metadataOf(spec, spec.hostname, 'HPA')) : null);
+  const autoscaler = eventScaler ?? byLoad();
   const objects = companions.filter(({ kind }) => kind !== 'PersistentVolumeClaim').map(nameOf);
   return {
     generation,
@@ -61,7 +62,7 @@ export function deploymentOf(spec: WorkloadSpec): DeploymentObject {
       annotations: { ...metadata.annotations, [ANNOTATION.name]: spec.displayName },
     },
     spec: {
-      ...(isScaled(spec) ? {} : { replicas: spec.instances.min }),
+      ...(isScaled(spec) || isEventScaled(spec) ? {} : { replicas: spec.instances.min }),
       revisionHistoryLimit: 1,
       progressDeadlineSeconds: Math.max(1, spec.readyTimeoutSeconds),
       selector: { matchLabels: { [LABEL.service]: identity.serviceId } },

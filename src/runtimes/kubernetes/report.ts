@@ -1,8 +1,9 @@
 import type { RuntimeReport } from '#runtimes/runtime.ts';
 import type { Cluster } from './cluster.ts';
 import { asRuntimeError } from './errors.ts';
-import { CHOSEN, findExtensions, listApis, type Extensions } from './extensions.ts';
+import { API, CHOSEN, findExtensions, listApis, type Extensions } from './extensions.ts';
 import type { ClusterObject, List } from './kinds.ts';
+import { KEDA_MISSING } from './keda.ts';
 import { RIGHTS, type Right } from './rights.ts';
 
 /** Oldest version that is known to work: `preStop.sleep` and sockets for programs in pods are there since then. */
@@ -42,7 +43,13 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
   if (storage === 0)
     limits.push('No storage class: services with volumes wait for volumes that somebody makes by hand.');
   limits.push(...limitsOf(extensions));
-  return { ok: true, description: `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`, limits };
+  const description = `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`;
+  return {
+    ok: true,
+    description,
+    limits,
+    ...(extensions.apis.has(API.keda) ? {} : { missing: { keda: KEDA_MISSING } }),
+  };
 }
 
 /** Tells what the extensions of a cluster lack, and how to change that. */

@@ -41,6 +41,8 @@ export const RIGHTS: readonly Right[] = [
     reason: 'a drained node ends one instance of a service at a time',
   },
   optional(API.metrics, 'pods', ['get', 'list'], 'CPU and memory of instances'),
+  optional(API.keda, 'scaledobjects', CHANGE, 'scaling by events'),
+  optional(API.keda, 'triggerauthentications', CHANGE, 'credentials for the sources of events'),
   optional(API.gateways, 'gateways', ['get', 'list'], 'the Gateway that routes are attached to'),
   optional(API.gateways, 'httproutes', CHANGE, 'HTTP from outside through a Gateway'),
   optional(API.gateways, 'grpcroutes', CHANGE, 'gRPC from outside through a Gateway'),

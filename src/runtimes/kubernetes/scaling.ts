@@ -1,5 +1,6 @@
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 import { apply, remove, type Cluster } from './cluster.ts';
+import { extensionsOf, isThere } from './extensions.ts';
 import type { ClusterObject, DeploymentObject, FoundDeployment } from './kinds.ts';
 import { SCALING_MANAGER, FIELD_MANAGER, LABEL } from './labels.ts';
 import type { KeptRelease } from './record.ts';
@@ -11,13 +12,24 @@ export interface Bounds {
 }
 
 /** Returns whether the cluster chooses the number of pods by their load. Two pods must not write to one volume, and nothing is measured of none. */
-export const isScaled = ({ instances, scaling, storage }: WorkloadSpec): boolean =>
-  scaling !== undefined && instances.min > 0 && instances.max > instances.min && storage.length === 0;
+export const isScaled = (spec: WorkloadSpec): boolean => {
+  const { instances, scaling, storage } = spec;
+  return (
+    !isEventScaled(spec) &&
+    scaling !== undefined &&
+    instances.min > 0 &&
+    instances.max > instances.min &&
+    storage.length === 0
+  );
+};
+
+/** Returns whether the number of pods follows events: a scaler that is switched off scales nothing. */
+export const isEventScaled = ({ eventScaling }: WorkloadSpec): boolean => (eventScaling?.scalers.length ?? 0) > 0;
 
 /** Explains why a service whose `max` is larger than its `min` is not scaled by load; null where it is, or asks for nothing. */
 export function whyNotScaled(spec: WorkloadSpec, hasMetrics: boolean): string | null {
   const { min, max } = spec.instances;
-  if (max <= min) return null;
+  if (max <= min || isEventScaled(spec)) return null;
   if (spec.storage.length > 0)
     return `${min} ${min === 1 ? 'instance runs' : 'instances run'}, whatever the load: the service has volumes, and two instances must not write to one.`;
   if (min === 0) return 'No instance runs: min_running_instances is 0, and load is measured of running instances only.';
@@ -64,23 +76,40 @@ export const budgetOf = (spec: WorkloadSpec, metadata: ClusterObject['metadata']
 
 /** Returns between which numbers of pods the autoscaler of a release chooses; null if the release has a fixed number. */
 export function boundsOf({ autoscaler }: Pick<KeptRelease, 'autoscaler'>): Bounds | null {
-  const { minReplicas, maxReplicas } = (autoscaler?.['spec'] ?? {}) as { minReplicas?: number; maxReplicas?: number };
-  if (minReplicas === undefined || maxReplicas === undefined) return null;
-  return { min: minReplicas, max: maxReplicas };
+  if (!autoscaler) return null;
+  const spec = autoscaler['spec'] as Record<string, number>;
+  return autoscaler.kind === 'ScaledObject'
+    ? { min: spec['minReplicaCount']!, max: spec['maxReplicaCount']! }
+    : { min: spec['minReplicas']!, max: spec['maxReplicas']! };
 }
 
 /** Returns the smallest number of ready pods with which a release is complete. */
 export const leastOf = (release: Pick<KeptRelease, 'autoscaler' | 'deployment'>): number =>
   boundsOf(release)?.min ?? release.deployment.spec.replicas ?? 0;
 
-/** Applies the autoscaler of a release, or removes that of an earlier one. */
+/** Kinds of autoscalers, of which a service has one at most. */
+const AUTOSCALERS = ['HorizontalPodAutoscaler', 'ScaledObject'];
+
+/** Applies the autoscaler of a release, and removes those that it does not have. */
 export async function applyAutoscaler(
   cluster: Cluster,
   { autoscaler, deployment }: Pick<KeptRelease, 'autoscaler' | 'deployment'>,
 ): Promise<void> {
   const { name, namespace } = deployment.metadata;
+  await removeAutoscalers(cluster, namespace!, name, autoscaler?.kind);
   if (autoscaler) await apply(cluster, autoscaler);
-  else await remove(cluster, 'HorizontalPodAutoscaler', namespace, name);
+}
+
+/** Removes the autoscalers of a service but those of one kind. */
+export async function removeAutoscalers(
+  cluster: Cluster,
+  namespace: string,
+  name: string,
+  kept?: string,
+): Promise<void> {
+  const extensions = await extensionsOf(cluster);
+  for (const kind of AUTOSCALERS)
+    if (kind !== kept && isThere(kind, extensions)) await remove(cluster, kind, namespace, name);
 }
 
 /**

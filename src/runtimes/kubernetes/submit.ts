@@ -11,11 +11,19 @@ import { isConflict } from './errors.ts';
 import type { DeploymentObject, FoundDeployment } from './kinds.ts';
 import { ANNOTATION, LABEL, identityLabels, namespaceOf, ofService } from './labels.ts';
 import { extensionsOf, isThere } from './extensions.ts';
+import { eventScalerOf } from './keda.ts';
 import { companionsOf, releaseOf } from './objects.ts';
 import { environmentPolicy } from './policies.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease } from './record.ts';
 import { whyHostsUnsecured } from './routing.ts';
-import { applyAutoscaler, boundsOf, handOverReplicas, whyNotScaled, type Bounds } from './scaling.ts';
+import {
+  applyAutoscaler,
+  boundsOf,
+  handOverReplicas,
+  removeAutoscalers,
+  whyNotScaled,
+  type Bounds,
+} from './scaling.ts';
 
 /** Milliseconds that a namespace under deletion is waited for. */
 const NAMESPACE_MS = 60_000;
@@ -35,8 +43,9 @@ export async function submitRelease(cluster: Cluster, spec: WorkloadSpec, contex
   throwIfCancelled(context.signal);
   await ensureNamespace(cluster, spec, context.signal);
   const extensions = await extensionsOf(cluster);
-  const companions = companionsOf(spec, extensions);
-  const release = releaseOf(spec, companions);
+  const events = await eventScalerOf(spec, extensions);
+  const companions = [...companionsOf(spec, extensions), ...(events?.authentications ?? [])];
+  const release = releaseOf(spec, companions, events?.scaler);
   for (const hint of [whyNotScaled(spec, extensions.hasMetrics), whyHostsUnsecured(spec, extensions)])
     if (hint !== null) context.log(hint);
   let unwanted: string[] = [];
@@ -159,7 +168,7 @@ export async function removeRollout(
   identity: WorkloadSpec['identity'],
   hostname: string,
 ): Promise<void> {
-  await remove(cluster, 'HorizontalPodAutoscaler', namespaceOf(identity), hostname);
+  await removeAutoscalers(cluster, namespaceOf(identity), hostname);
   await remove(cluster, 'Deployment', namespaceOf(identity), hostname);
 }
 

@@ -1,4 +1,5 @@
 import type { ExpandedVariables, ServiceSnapshot, WorkloadOptions } from '#deployments/index.ts';
+import { toEventScaling } from '#services/workload/autoscaling.ts';
 import type { LongRunningSpec } from '#services/workload/long-running.ts';
 import { publicHosts } from '#services/ports/ports.ts';
 import type { HealthcheckInput } from '#services/workload/probes.ts';
@@ -41,6 +42,7 @@ export function toWorkload(
     resources: { cpuMilli: spec.cpu, memoryMib: spec.memory },
     instances: { min: spec.min_running_instances, max: spec.max_running_instances },
     ...scalingOf(service.advancedSettings),
+    ...(spec.autoscaling ? { eventScaling: toEventScaling(spec.autoscaling) } : {}),
     storage: spec.storage.map((volume) => ({ id: volume.id, mountPath: volume.mount_point, sizeGib: volume.size })),
     routes: [
       ...hosts.map(({ host, portId }) => ({ host, portId })),
