@@ -32,7 +32,7 @@ describe('the objects of a release', () => {
   });
 
   test('are no Service and no Ingress for a workload without ports and routes', () => {
-    expect(kindsOf(spec())).toEqual(['Secret', 'Service', 'Ingress', 'NetworkPolicy']);
+    expect(kindsOf(spec())).toEqual(['Secret', 'Service', 'NetworkPolicy', 'Ingress']);
     expect(kindsOf(spec({ ports: [], routes: [] }))).toEqual(['Secret']);
     expect(kindsOf(spec({ storage: [{ id: 'a', mountPath: '/a', sizeGib: 3 }] }))).toContain('PersistentVolumeClaim');
   });

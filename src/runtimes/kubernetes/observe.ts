@@ -16,7 +16,8 @@ export async function observeService(cluster: Cluster, { identity }: Handle): Pr
   const generations = ready.map(generationOf);
   const serving = record?.serving?.generation;
   return {
-    state: stateOf(wanted, ready.length, pods),
+    // Without events KEDA leaves no pod, and the service waits for the next.
+    state: present?.autoscaler && wanted === 0 ? 'running' : stateOf(wanted, ready.length, pods),
     generation: serving !== undefined && generations.includes(serving) ? serving : (generations.at(-1) ?? null),
     instances: pods.map(instanceOf),
     message: ready.length < wanted ? messageOf(pods, ready.length, wanted) : '',

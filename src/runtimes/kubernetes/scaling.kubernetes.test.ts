@@ -4,6 +4,7 @@ import { newContext, newIdentity, newSpec, nextSpec } from '#runtimes/contract/f
 import { until } from '#runtimes/contract/setup.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 import { BUSYBOX_IMAGE } from '#test/harness/docker-images.ts';
+import { installApis } from '#test/harness/kubernetes/apis.ts';
 import { startMetricsApi, type MetricsApi } from '#test/harness/kubernetes/metrics-api.ts';
 import { pathOf } from './cluster.ts';
 import { createKubernetesRuntime, type KubernetesRuntime } from './index.ts';
@@ -136,4 +137,39 @@ test('a service tells CPU and memory of its instances as the cluster measures th
   metrics.pretend(null);
   const [real] = await runtime.metrics!(handle);
   expect(real!.memoryBytes).toBeGreaterThan(0);
+});
+
+test('a service is scaled by events where the cluster has KEDA, waits without an instance, and is refused where it has none', async () => {
+  const eventScaling = {
+    pollingSeconds: 15,
+    cooldownSeconds: 60,
+    scalers: [
+      {
+        type: 'rabbitmq',
+        metadata: { queueName: 'orders', mode: 'QueueLength', value: 20 },
+        authentication: { name: 'broker', config: 'env: [{parameter: host, name: BROKER_URL}]' },
+      },
+    ],
+  };
+  const spec = specOf({ instances: { min: 0, max: 3 }, eventScaling });
+  expect(await runtime.check()).toMatchObject({ missing: { keda: expect.stringContaining('has no KEDA') } });
+  await expect(deploy(spec)).rejects.toMatchObject({
+    code: 'refused',
+    message: expect.stringContaining('has no KEDA'),
+  });
+  const removeApis = await installApis(environment);
+  try {
+    expect(await runtime.check()).not.toHaveProperty('missing');
+    const { handle } = await deploy(spec);
+    expect(await find('ScaledObject', spec)).toMatchObject({ spec: { minReplicaCount: 0, maxReplicaCount: 3 } });
+    await cluster.connection.get(pathOf('TriggerAuthentication', namespaceOf(spec.identity), `${spec.hostname}-0`));
+    expect(await runtime.observe(handle)).toMatchObject({ state: 'running', instances: [] });
+    await deploy(nextSpec(spec, { eventScaling: undefined, instances: { min: 1, max: 1 } }));
+    await expect(find('ScaledObject', spec)).rejects.toMatchObject({ status: 404 });
+    expect(await replicasOf(spec)).toBe(1);
+    await runtime.remove({ ...spec.identity, generation: 2 ** 40 }, null, newContext());
+  } finally {
+    await removeApis();
+  }
+  expect(await runtime.check()).toMatchObject({ missing: { keda: expect.any(String) } });
 });
