@@ -3,7 +3,7 @@
  * the database or of HTTP: it receives plain data and returns plain data that another process can continue with.
  */
 import type { Readable, Writable } from 'node:stream';
-import type { EventScaling } from '#runtimes/event-scaling.ts';
+import type { EventScaling } from '#kernel/event-scaling.ts';
 import type { CertificateStatus } from '#runtimes/router.ts';
 import { portRefusal, type PortRange } from '#kernel/port-range.ts';
 

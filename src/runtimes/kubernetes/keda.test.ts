@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { newIdentity, newSpec } from '#runtimes/contract/fixture.ts';
-import { readTriggers, type ScalerConfig } from '#runtimes/event-scaling.ts';
+import { readTriggers, type ScalerConfig } from '#kernel/event-scaling.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 import { API, BARE } from './extensions.ts';
 import { eventScalerOf } from './keda.ts';

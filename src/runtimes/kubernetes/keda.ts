@@ -1,5 +1,5 @@
 import { AppError } from '#kernel/errors.ts';
-import { readTriggers, type Trigger } from '#runtimes/event-scaling.ts';
+import { readTriggers, type Trigger } from '#kernel/event-scaling.ts';
 import { RuntimeError, type WorkloadSpec } from '#runtimes/runtime.ts';
 import { API, type Extensions } from './extensions.ts';
 import type { ClusterObject } from './kinds.ts';

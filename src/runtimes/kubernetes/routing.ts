@@ -95,7 +95,7 @@ const ingressOf = (spec: WorkloadSpec, { ingressClass }: Extensions, secured: st
 
 const portOf = ({ ports }: WorkloadSpec, id: string): WorkloadPort => ports.find((port) => port.id === id)!;
 
-/** Returns a route for each public port, for at most 16 hosts each, and the listeners of hosts with a certificate of their own. */
+/** Returns routes for each public port, and the listeners of hosts that have a certificate. */
 function gatewayRoutesOf(spec: WorkloadSpec, extensions: Extensions, secured: string[]): ClusterObject[] {
   const listeners = listenerSetsOf(spec, extensions.gateways, secured);
   const ofPort = [...Map.groupBy(spec.routes, ({ portId }) => portId)];

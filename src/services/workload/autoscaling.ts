@@ -1,6 +1,6 @@
 import { newId } from '#kernel/ids.ts';
 import { DateTime, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
-import { readTriggers, type EventScaling, type ScalerConfig } from '#runtimes/event-scaling.ts';
+import { readTriggers, type EventScaling, type ScalerConfig } from '#kernel/event-scaling.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';
 
 const Role = OneOf(['PRIMARY', 'SAFETY']);

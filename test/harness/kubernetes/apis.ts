@@ -11,8 +11,8 @@ const SCRIPT = path.resolve(import.meta.dirname, '../../../.ci/kubernetes-apis')
 const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
 /**
- * Installs the definitions of the Gateway API, cert-manager and KEDA in a cluster, without the programs that act on their objects. Returns
- * what removes them, with all of their objects.
+ * Installs the definitions of the Gateway API, cert-manager and KEDA in a cluster. The programs that act on their objects are not there.
+ * Returns a function that removes the definitions with all of their objects.
  */
 export async function installApis(cluster: TestCluster): Promise<() => Promise<void>> {
   const { stdout } = await promisify(execFile)(SCRIPT, { timeout: 300_000 });

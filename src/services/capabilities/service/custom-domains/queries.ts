@@ -213,7 +213,7 @@ export const listServicesToUnroute = (db: Database) =>
     )
     .execute();
 
-/** Lists proven domains that need a certificate, of services on clusters of a node, and on clusters of no machine that it watches. */
+/** Lists proven domains that need a certificate, on clusters of a node and on clusters that it watches. */
 export const listCertificateDomains = (db: Database, nodeId: string) =>
   db
     .selectFrom('custom_domain')

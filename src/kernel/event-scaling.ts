@@ -5,7 +5,7 @@ import { readFileOf } from '#kernel/parsing/index.ts';
 export interface ScalerConfig {
   type: string;
   metadata: string | object;
-  /** How the scaler signs in where it reads its events; null if it needs no credentials. */
+  /** Credentials for the source of its events; null if it needs no credentials. */
   authentication: { name: string; config: string | null } | null;
 }
 
@@ -21,7 +21,7 @@ export interface Trigger {
   type: string;
   metadata: Record<string, string>;
   metricType?: string;
-  /** Sources of credentials, or the name of a TriggerAuthentication that somebody else made in the namespace. */
+  /** Sources of credentials, or the name of a TriggerAuthentication that is in the namespace already. */
   authentication: { config: Record<string, unknown> } | { name: string } | null;
 }
 
