@@ -161,6 +161,15 @@ export interface ProgramSpec {
   secrets: string[];
 }
 
+/** Places of the instances of a service within a cluster of several machines. */
+export interface Placement {
+  /** Labels that a machine must have. */
+  nodeLabels: Record<string, string>;
+  /** True if no two instances of a release may be on one machine; otherwise they are spread as far as there is room. */
+  isApart: boolean;
+  zones: 'Disabled' | 'ScheduleAnyway' | 'DoNotSchedule';
+}
+
 /** Long-running service with all its settings. */
 export interface WorkloadSpec extends ProgramSpec {
   /** Internal host name by which siblings of the environment reach it (`app-z1a2b3c4d`, docs/contributing/rules.md 37). */
@@ -175,6 +184,11 @@ export interface WorkloadSpec extends ProgramSpec {
   /** Scaling by events in place of that by load; needs the feature `keda`. */
   eventScaling?: EventScaling;
   routes: Route[];
+  placement?: Placement;
+  /** True if instances may write to their volumes only. */
+  hasReadOnlyRoot?: boolean;
+  /** Seconds that a request from outside may take, where the way into the cluster can limit that; 0 for no limit. */
+  requestSeconds?: number;
   /** Seconds that `submit` waits until every instance is ready. */
   readyTimeoutSeconds: number;
 }

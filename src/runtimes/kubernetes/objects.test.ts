@@ -37,6 +37,13 @@ describe('the objects of a release', () => {
     expect(kindsOf(spec({ storage: [{ id: 'a', mountPath: '/a', sizeGib: 3 }] }))).toContain('PersistentVolumeClaim');
   });
 
+  test('run without new privileges, and with a read-only root where the service says so', () => {
+    const context = { allowPrivilegeEscalation: false, capabilities: { drop: ['NET_RAW', 'MKNOD'] } };
+    expect(containerOf(spec())['securityContext']).toEqual(context);
+    const strict = containerOf(spec({ hasReadOnlyRoot: true }))['securityContext'];
+    expect(strict).toEqual({ ...context, readOnlyRootFilesystem: true });
+  });
+
   test('recreate what has volumes, and replace the rest without a gap', () => {
     const storage = [{ id: 'a', mountPath: '/a', sizeGib: 3 }];
     expect(deploymentOf(spec({ storage })).spec['strategy']).toEqual({ type: 'Recreate' });

@@ -3,6 +3,7 @@ import type { Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 import { BARE, type Extensions } from './extensions.ts';
 import { ANNOTATION, LABEL, identityLabels } from './labels.ts';
 import { annotationsFor, metadataOf, nameOf } from './metadata.ts';
+import { placementOf } from './placement.ts';
 import type { KeptRelease } from './record.ts';
 import { routesOf } from './routing.ts';
 import { autoscalerOf, budgetOf, isEventScaled, isScaled } from './scaling.ts';
@@ -88,7 +89,7 @@ function templateOf(spec: WorkloadSpec): Template {
       enableServiceLinks: false,
       terminationGracePeriodSeconds: spec.gracePeriodSeconds + DRAIN_SECONDS,
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
-      ...(spec.instances.max > 1 ? { topologySpreadConstraints: SPREAD.map((key) => spreadOf(spec, key)) } : {}),
+      ...placementOf(spec),
       ...(spec.registry ? { imagePullSecrets: [{ name: registryName(spec) }] } : {}),
       containers: [containerOf(spec)],
       volumes: [
@@ -103,18 +104,6 @@ function templateOf(spec: WorkloadSpec): Template {
     },
   };
 }
-
-/** Domains that pods are spread over, as far as there is room: a lost node or zone then takes some of them only. */
-const SPREAD = ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'];
-
-const spreadOf = ({ identity }: WorkloadSpec, topologyKey: string) => ({
-  maxSkew: 1,
-  topologyKey,
-  whenUnsatisfiable: 'ScheduleAnyway',
-  labelSelector: { matchLabels: { [LABEL.service]: identity.serviceId } },
-  // Pods of the former release are not counted: a rollout would otherwise place the new ones around them.
-  matchLabelKeys: ['pod-template-hash'],
-});
 
 function containerOf(spec: WorkloadSpec): Container {
   const { cpuMilli, memoryMib } = spec.resources;
@@ -136,7 +125,12 @@ function containerOf(spec: WorkloadSpec): Container {
     ...(readiness ? { readinessProbe: probeOf(readiness) } : {}),
     ...(spec.liveness ? { livenessProbe: probeOf(spec.liveness) } : {}),
     lifecycle: { preStop: { sleep: { seconds: DRAIN_SECONDS } } },
-    securityContext: { allowPrivilegeEscalation: false },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      // Images may start as root and change their user; none needs packets of its own making or device files.
+      capabilities: { drop: ['NET_RAW', 'MKNOD'] },
+      ...(spec.hasReadOnlyRoot ? { readOnlyRootFilesystem: true } : {}),
+    },
     volumeMounts: [
       ...spec.files.map(({ path }, n) => ({ name: 'files', mountPath: path, subPath: fileKey(n), readOnly: true })),
       ...spec.storage.map(({ id, mountPath }) => ({ name: claimName(id), mountPath })),

@@ -34,6 +34,11 @@ describe('routes of a Gateway', () => {
     expect(made(grpc, { ...WITH_GATEWAY, hasGrpcRoutes: false }, 'HTTPRoute')).toHaveLength(1);
   });
 
+  test('end a request after the time that the service says', () => {
+    const [route] = made(spec({ requestSeconds: 30 }), WITH_GATEWAY, 'HTTPRoute');
+    expect(route!['spec']).toMatchObject({ rules: [{ timeouts: { request: '30s' } }] });
+  });
+
   test('are attached to each chosen Gateway', () => {
     const other = { namespace: 'edge', name: 'internal' };
     const [route] = made(spec(), { ...WITH_GATEWAY, gateways: [other, gateway] }, 'HTTPRoute');

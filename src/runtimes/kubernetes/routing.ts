@@ -130,7 +130,13 @@ function gatewayRouteOf(
         ...(isSecured ? listeners.map(({ metadata }) => ({ kind: 'ListenerSet', name: metadata.name })) : []),
       ].map((reference) => ({ group: GROUP, ...reference })),
       hostnames: routes.map(({ host }) => host),
-      rules: [{ backendRefs: [{ name: spec.hostname, port: internalPort }] }],
+      rules: [
+        {
+          backendRefs: [{ name: spec.hostname, port: internalPort }],
+          // Routes of gRPC have no timeouts.
+          ...(isGrpc || spec.requestSeconds === undefined ? {} : { timeouts: { request: `${spec.requestSeconds}s` } }),
+        },
+      ],
     },
   };
 }

@@ -44,17 +44,28 @@ describe('a release whose instances may be more than their minimum', () => {
   });
 });
 
-test('instances are spread over nodes and zones as far as there is room, and a drained node ends one at a time', () => {
+test('instances are spread over nodes and zones as the service says, and a drained node ends one at a time', () => {
   const kindsOf = (made: WorkloadSpec) => companionsOf(made).map(({ kind }) => kind);
   expect(kindsOf(spec())).toContain('PodDisruptionBudget');
   const single = spec({ instances: { min: 1, max: 1 } });
   expect(kindsOf(single)).not.toContain('PodDisruptionBudget');
   expect(deploymentOf(single).spec.template.spec).not.toHaveProperty('topologySpreadConstraints');
-  const constraints = deploymentOf(spec()).spec.template.spec['topologySpreadConstraints'] as object[];
-  expect(constraints.map((one) => Object.values(one))).toEqual([
-    expect.arrayContaining(['kubernetes.io/hostname', 'ScheduleAnyway']),
-    expect.arrayContaining(['topology.kubernetes.io/zone', 'ScheduleAnyway']),
+  const podOf = (made: WorkloadSpec) => deploymentOf(made).spec.template.spec;
+  expect(podOf(spec())['topologySpreadConstraints']).toMatchObject([
+    {
+      topologyKey: 'kubernetes.io/hostname',
+      whenUnsatisfiable: 'ScheduleAnyway',
+      matchLabelKeys: ['pod-template-hash'],
+    },
   ]);
+  const placement = { nodeLabels: { disk: 'fast' }, isApart: true, zones: 'DoNotSchedule' } as const;
+  expect(podOf(spec({ placement }))).toMatchObject({
+    nodeSelector: { disk: 'fast' },
+    affinity: {
+      podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'kubernetes.io/hostname' }] },
+    },
+    topologySpreadConstraints: [{ topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'DoNotSchedule' }],
+  });
 });
 
 test('quantities of Kubernetes are numbers, and anything else is refused', () => {

@@ -3,7 +3,7 @@ import { toEventScaling } from '#services/workload/autoscaling.ts';
 import type { LongRunningSpec } from '#services/workload/long-running.ts';
 import { publicHosts } from '#services/ports/ports.ts';
 import type { HealthcheckInput } from '#services/workload/probes.ts';
-import type { Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Placement, Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 
 const READY_TIMEOUT_SECONDS = 300;
 
@@ -42,6 +42,7 @@ export function toWorkload(
     resources: { cpuMilli: spec.cpu, memoryMib: spec.memory },
     instances: { min: spec.min_running_instances, max: spec.max_running_instances },
     ...scalingOf(service.advancedSettings),
+    ...clusterSettingsOf(service.advancedSettings),
     ...(spec.autoscaling ? { eventScaling: toEventScaling(spec.autoscaling) } : {}),
     storage: spec.storage.map((volume) => ({ id: volume.id, mountPath: volume.mount_point, sizeGib: volume.size })),
     routes: [
@@ -59,6 +60,22 @@ export function toWorkload(
     readyTimeoutSeconds: READY_TIMEOUT_SECONDS,
     gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
     secrets: variables.secrets,
+  };
+}
+
+/** Returns the settings that clusters of several machines follow; those that have their default are left out. */
+function clusterSettingsOf(
+  settings: Record<string, unknown>,
+): Pick<WorkloadSpec, 'placement' | 'hasReadOnlyRoot' | 'requestSeconds'> {
+  const requestSeconds = settings['network.gateway_api.http_request_timeout_seconds'];
+  return {
+    placement: {
+      nodeLabels: (settings['deployment.affinity.node.required'] ?? {}) as Record<string, string>,
+      isApart: settings['deployment.antiaffinity.pod'] === 'Requirred',
+      zones: (settings['deployment.topology_spread.zone'] ?? 'Disabled') as Placement['zones'],
+    },
+    ...(settings['security.read_only_root_filesystem'] === true ? { hasReadOnlyRoot: true } : {}),
+    ...(typeof requestSeconds === 'number' ? { requestSeconds } : {}),
   };
 }
 
