@@ -41,13 +41,13 @@ const handleOf = (spec: Pick<WorkloadSpec, 'identity' | 'hostname'>): Handle => 
 /** Takes a release over: the cluster rolls it out by itself (`Runtime.submit`). */
 export async function submitRelease(cluster: Cluster, spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
   throwIfCancelled(context.signal);
-  await ensureNamespace(cluster, spec, context.signal);
   const extensions = await extensionsOf(cluster);
   const events = await eventScalerOf(spec, extensions);
   const companions = [...companionsOf(spec, extensions), ...(events?.authentications ?? [])];
   const release = releaseOf(spec, companions, events?.scaler);
   for (const hint of [whyNotScaled(spec, extensions.hasMetrics), whyHostsUnsecured(spec, extensions)])
     if (hint !== null) context.log(hint);
+  await ensureNamespace(cluster, spec, context.signal);
   let unwanted: string[] = [];
   const record = await changeRecord(cluster, spec.identity, (present) => {
     const serving = present?.serving ?? null;
