@@ -11,11 +11,13 @@ import { TestGateway, leftoversOf, makeVolumes, openCluster, removeMade } from '
 /** Volumes that the tests of storage need; the cluster has nothing that makes them. */
 const VOLUMES = 16;
 
-let metrics: MetricsApi;
+let metrics: MetricsApi | undefined;
 beforeAll(async () => {
-  metrics = await startMetricsApi(inject('kubernetes'));
+  const cluster = inject('kubernetes');
+  // A cluster that was there before has its own.
+  if (cluster.directory !== null) metrics = await startMetricsApi(cluster);
 });
-afterAll(() => metrics.stop());
+afterAll(() => metrics?.stop());
 
 describeRuntimeContract(
   'kubernetes',

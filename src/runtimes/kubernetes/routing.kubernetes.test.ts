@@ -14,6 +14,8 @@ import type { RouteObject } from './outside.ts';
 import { openCluster, removeMade } from './testing.ts';
 
 const environment = inject('kubernetes');
+/** These change what the whole cluster has: only for one that the tests started. */
+const ownTest = test.skipIf(environment.directory === null);
 const { options, cluster } = openCluster(environment, randomUUID());
 const { connection } = cluster;
 let runtime: KubernetesRuntime;
@@ -100,16 +102,19 @@ afterAll(async () => {
   await runtime.close();
 }, 120_000);
 
-test('a check tells what the cluster has and has not chosen yet, and which rights an account lacks for it', async () => {
-  const { ok, limits } = await runtime.check();
-  expect(ok).toBe(true);
-  const all = limits.join('\n');
-  expect(all).toContain('1 Gateway is there and none is chosen: label one with `quarterdeck.gateway=true`');
-  expect(all).toMatch(/Pods are not measured: .*Install metrics-server/);
-});
+ownTest(
+  'a check tells what the cluster has and has not chosen yet, and which rights an account lacks for it',
+  async () => {
+    const { ok, limits } = await runtime.check();
+    expect(ok).toBe(true);
+    const all = limits.join('\n');
+    expect(all).toContain('1 Gateway is there and none is chosen: label one with `quarterdeck.gateway=true`');
+    expect(all).toMatch(/Pods are not measured: .*Install metrics-server/);
+  },
+);
 
 describe('a service with public HTTP and gRPC ports', () => {
-  test('is attached to the chosen Gateway, and falls back to Ingress without one', { timeout: 90_000 }, async () => {
+  ownTest('is attached to the chosen Gateway, and falls back to Ingress without one', { timeout: 90_000 }, async () => {
     const spec = specOf();
     await deploy(spec);
     expect(await listOf('Ingress', spec)).toHaveLength(1);
@@ -167,7 +172,7 @@ describe('a custom domain that asks for a certificate', () => {
     ],
   };
 
-  test(
+  ownTest(
     'gets one from the chosen issuer, by Ingress and at a Gateway, and tells its state',
     { timeout: 90_000 },
     async () => {
@@ -214,7 +219,7 @@ describe('a custom domain that asks for a certificate', () => {
 });
 
 describe('a public TCP port', () => {
-  test(
+  ownTest(
     'is reached at every node, and at the address of a load balancer once there is one',
     { timeout: 60_000 },
     async () => {

@@ -13,6 +13,8 @@ import { namespaceOf } from './labels.ts';
 import { openCluster, removeMade } from './testing.ts';
 
 const environment = inject('kubernetes');
+/** These change what the whole cluster has: only for one that the tests started. */
+const ownTest = test.skipIf(environment.directory === null);
 const { options, cluster } = openCluster(environment, randomUUID());
 let runtime: KubernetesRuntime;
 let metrics: MetricsApi;
@@ -69,7 +71,7 @@ afterAll(async () => {
   await runtime.close();
 });
 
-test(
+ownTest(
   'a service is scaled by load; redeployed, restarted, stopped and given a fixed number it keeps what it should have',
   { timeout: 120_000 },
   async () => {
@@ -109,7 +111,7 @@ test(
   },
 );
 
-test('a candidate that is taken back leaves number and autoscaler of the release that serves', async () => {
+ownTest('a candidate that is taken back leaves number and autoscaler of the release that serves', async () => {
   const spec = specOf({ instances: { min: 2, max: 3 } });
   metrics.pretend(CALM);
   await deploy(spec);
@@ -123,7 +125,7 @@ test('a candidate that is taken back leaves number and autoscaler of the release
   expect(await find('HorizontalPodAutoscaler', spec)).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 3 } });
 });
 
-test('a service tells CPU and memory of its instances as the cluster measures them', async () => {
+ownTest('a service tells CPU and memory of its instances as the cluster measures them', async () => {
   const { handle } = await deploy(specOf({ instances: { min: 1, max: 1 } }));
   metrics.pretend({ cpu: '12345678n', memory: '2048Ki' });
   const [one] = await runtime.metrics!(handle);
@@ -139,37 +141,40 @@ test('a service tells CPU and memory of its instances as the cluster measures th
   expect(real!.memoryBytes).toBeGreaterThan(0);
 });
 
-test('a service is scaled by events where the cluster has KEDA, waits without an instance, and is refused where it has none', async () => {
-  const eventScaling = {
-    pollingSeconds: 15,
-    cooldownSeconds: 60,
-    scalers: [
-      {
-        type: 'rabbitmq',
-        metadata: { queueName: 'orders', mode: 'QueueLength', value: 20 },
-        authentication: { name: 'broker', config: 'env: [{parameter: host, name: BROKER_URL}]' },
-      },
-    ],
-  };
-  const spec = specOf({ instances: { min: 0, max: 3 }, eventScaling });
-  expect(await runtime.check()).toMatchObject({ missing: { keda: expect.stringContaining('has no KEDA') } });
-  await expect(deploy(spec)).rejects.toMatchObject({
-    code: 'refused',
-    message: expect.stringContaining('has no KEDA'),
-  });
-  const removeApis = await installApis(environment);
-  try {
-    expect(await runtime.check()).not.toHaveProperty('missing');
-    const { handle } = await deploy(spec);
-    expect(await find('ScaledObject', spec)).toMatchObject({ spec: { minReplicaCount: 0, maxReplicaCount: 3 } });
-    await cluster.connection.get(pathOf('TriggerAuthentication', namespaceOf(spec.identity), `${spec.hostname}-0`));
-    expect(await runtime.observe(handle)).toMatchObject({ state: 'running', instances: [] });
-    await deploy(nextSpec(spec, { eventScaling: undefined, instances: { min: 1, max: 1 } }));
-    await expect(find('ScaledObject', spec)).rejects.toMatchObject({ status: 404 });
-    expect(await replicasOf(spec)).toBe(1);
-    await runtime.remove({ ...spec.identity, generation: 2 ** 40 }, null, newContext());
-  } finally {
-    await removeApis();
-  }
-  expect(await runtime.check()).toMatchObject({ missing: { keda: expect.any(String) } });
-});
+ownTest(
+  'a service is scaled by events where the cluster has KEDA, waits without an instance, and is refused where it has none',
+  async () => {
+    const eventScaling = {
+      pollingSeconds: 15,
+      cooldownSeconds: 60,
+      scalers: [
+        {
+          type: 'rabbitmq',
+          metadata: { queueName: 'orders', mode: 'QueueLength', value: 20 },
+          authentication: { name: 'broker', config: 'env: [{parameter: host, name: BROKER_URL}]' },
+        },
+      ],
+    };
+    const spec = specOf({ instances: { min: 0, max: 3 }, eventScaling });
+    expect(await runtime.check()).toMatchObject({ missing: { keda: expect.stringContaining('has no KEDA') } });
+    await expect(deploy(spec)).rejects.toMatchObject({
+      code: 'refused',
+      message: expect.stringContaining('has no KEDA'),
+    });
+    const removeApis = await installApis(environment);
+    try {
+      expect(await runtime.check()).not.toHaveProperty('missing');
+      const { handle } = await deploy(spec);
+      expect(await find('ScaledObject', spec)).toMatchObject({ spec: { minReplicaCount: 0, maxReplicaCount: 3 } });
+      await cluster.connection.get(pathOf('TriggerAuthentication', namespaceOf(spec.identity), `${spec.hostname}-0`));
+      expect(await runtime.observe(handle)).toMatchObject({ state: 'running', instances: [] });
+      await deploy(nextSpec(spec, { eventScaling: undefined, instances: { min: 1, max: 1 } }));
+      await expect(find('ScaledObject', spec)).rejects.toMatchObject({ status: 404 });
+      expect(await replicasOf(spec)).toBe(1);
+      await runtime.remove({ ...spec.identity, generation: 2 ** 40 }, null, newContext());
+    } finally {
+      await removeApis();
+    }
+    expect(await runtime.check()).toMatchObject({ missing: { keda: expect.any(String) } });
+  },
+);
