@@ -14,7 +14,7 @@ import type { RouteObject } from './outside.ts';
 import { openCluster, removeMade } from './testing.ts';
 
 const environment = inject('kubernetes');
-/** These change what the whole cluster has: only for one that the tests started. */
+/** Test of what a whole cluster has: only for a cluster that the tests started. */
 const ownTest = test.skipIf(environment.directory === null);
 const { options, cluster } = openCluster(environment, randomUUID());
 const { connection } = cluster;

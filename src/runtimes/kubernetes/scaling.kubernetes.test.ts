@@ -13,7 +13,7 @@ import { namespaceOf } from './labels.ts';
 import { openCluster, removeMade } from './testing.ts';
 
 const environment = inject('kubernetes');
-/** These change what the whole cluster has: only for one that the tests started. */
+/** Test of what a whole cluster has: only for a cluster that the tests started. */
 const ownTest = test.skipIf(environment.directory === null);
 const { options, cluster } = openCluster(environment, randomUUID());
 let runtime: KubernetesRuntime;
