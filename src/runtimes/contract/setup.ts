@@ -59,6 +59,8 @@ type OptionalGuarantee =
   | 'programs'
   | 'egress'
   | 'tasks'
+  /** Output files of commands may have 1 MiB. */
+  | 'largeOutputs'
   | 'builds'
   | 'disk'
   /** Origin of each line of a log, standard output or error. */

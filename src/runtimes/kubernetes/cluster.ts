@@ -13,7 +13,9 @@ export interface Cluster {
 const GROUPS: Record<string, string> = {
   ConfigMap: '/api/v1/configmaps',
   Deployment: '/apis/apps/v1/deployments',
+  Event: '/api/v1/events',
   Ingress: '/apis/networking.k8s.io/v1/ingresses',
+  Job: '/apis/batch/v1/jobs',
   Namespace: '/api/v1/namespaces',
   NetworkPolicy: '/apis/networking.k8s.io/v1/networkpolicies',
   PersistentVolumeClaim: '/api/v1/persistentvolumeclaims',
@@ -73,7 +75,7 @@ export const apply = <T extends ClusterObject>({ connection }: Cluster, object: 
     query: { fieldManager: FIELD_MANAGER, force: true },
   });
 
-/** Removes an object with everything that it made. Succeeds if there is none. */
+/** Removes an object with everything that it made. Succeeds if there is none. A Job is gone after its pod, so that it makes no other. */
 export const remove = async (
   { connection }: Cluster,
   kind: Kind,
@@ -81,6 +83,8 @@ export const remove = async (
   name: string,
 ): Promise<void> => {
   await unlessGone(
-    connection.call('DELETE', pathOf(kind, namespace, name), { body: { propagationPolicy: 'Background' } }),
+    connection.call('DELETE', pathOf(kind, namespace, name), {
+      body: { propagationPolicy: kind === 'Job' ? 'Foreground' : 'Background' },
+    }),
   );
 };

@@ -18,6 +18,7 @@ import { listWorkloads, observeService } from './observe.ts';
 import { reportOf } from './report.ts';
 import { followRollout } from './rollout.ts';
 import { submitRelease } from './submit.ts';
+import { removeTasks, runTask, taskRefusals } from './tasks.ts';
 
 export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
@@ -59,6 +60,8 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
         context.signal,
       ),
     logs: (handle, options) => readLogs(cluster, handle, options),
+    run: (spec, context) => told(runTask(cluster, spec, context), context.signal),
+    removeTasks: (identity, names) => told(removeTasks(cluster, identity, names)),
     exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
     list: () => told(listWorkloads(cluster)),
@@ -76,16 +79,18 @@ async function told<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
 }
 
 function refusals(spec: WorkloadSpec | TaskSpec): string[] {
-  if (!('ports' in spec)) return ['Commands that run to their end do not run on Kubernetes yet: use a docker cluster.'];
-  const refused: string[] = [];
-  const published = publishedPorts(spec.ports);
-  if (published.length > 0)
-    refused.push(
-      `TCP and UDP ports are not published on Kubernetes yet (${published.map(({ name }) => name).join(', ')}): make them private.`,
-    );
+  const refused = 'ports' in spec ? portRefusals(spec) : taskRefusals(spec);
   const texts = [...Object.values(spec.environment), ...spec.files.map(({ content }) => content)];
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   if (bytes > MOST_SECRET_BYTES)
     refused.push(`Variables and files have ${bytes} bytes together, and Kubernetes takes ${MOST_SECRET_BYTES}.`);
   return refused;
+}
+
+function portRefusals({ ports }: WorkloadSpec): string[] {
+  const published = publishedPorts(ports);
+  if (published.length === 0) return [];
+  return [
+    `TCP and UDP ports are not published on Kubernetes yet (${published.map(({ name }) => name).join(', ')}): make them private.`,
+  ];
 }

@@ -50,6 +50,7 @@ export async function restartService(cluster: Cluster, handle: Handle, asked: nu
 
 /** Kinds of what a service has in its namespace; the record goes last, because it tells of the rest. */
 const KINDS: Kind[] = [
+  'Job',
   'Deployment',
   'Ingress',
   'NetworkPolicy',
@@ -66,7 +67,8 @@ export async function removeService(
   context: RuntimeContext,
 ): Promise<void> {
   for (const kind of KINDS) {
-    if (kind === 'ConfigMap') await untilGone(cluster, identity, ['Pod', 'PersistentVolumeClaim'], context.signal);
+    if (kind === 'ConfigMap')
+      await untilGone(cluster, identity, ['Job', 'Pod', 'PersistentVolumeClaim'], context.signal);
     for (const { metadata } of await list(cluster, kind, namespaceOf(identity), ofService(identity)))
       await remove(cluster, kind, namespaceOf(identity), metadata.name);
   }
@@ -104,6 +106,6 @@ export async function removeEnvironment(cluster: Cluster, identity: EnvironmentI
   const namespace = await find(cluster, 'Namespace', undefined, name);
   if (namespace?.metadata.labels?.[LABEL.installation] !== cluster.installation) return;
   const mine = `${LABEL.installation}=${cluster.installation}`;
-  if ((await list(cluster, 'ConfigMap', name, mine)).length > 0) return;
+  for (const kind of ['ConfigMap', 'Job']) if ((await list(cluster, kind, name, mine)).length > 0) return;
   await remove(cluster, 'Namespace', undefined, name);
 }

@@ -1,5 +1,5 @@
 import type { ClusterObject, Container, DeploymentObject, Template } from './kinds.ts';
-import type { Annotations, Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Annotations, Probe, ProgramSpec, RegistryAccess, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 import { ANNOTATION, LABEL, identityLabels, namespaceOf } from './labels.ts';
 import { publicPolicy } from './policies.ts';
 
@@ -10,15 +10,26 @@ const DRAIN_SECONDS = 2;
 /** Bytes that the variables and files of a release may take together: a Secret has at most 1 MiB. */
 export const MOST_SECRET_BYTES = 1_000_000;
 
-const secretName = ({ hostname, identity }: WorkloadSpec): string => `${hostname}-${identity.generation}`;
-const registryName = ({ hostname }: WorkloadSpec): string => `${hostname}-registry`;
+/** Names of the Secrets that a pod reads. */
+export interface SecretNames {
+  /** Variables and files. */
+  variables: string;
+  /** Access to the registry of the image. */
+  registry: string;
+}
+
+const secretsOf = ({ hostname, identity }: WorkloadSpec): SecretNames => ({
+  variables: `${hostname}-${identity.generation}`,
+  registry: `${hostname}-registry`,
+});
 const claimName = (storageId: string): string => `data-${storageId}`;
 
 /** Returns all objects of a release but its Deployment, in the order in which they are applied. */
 export function companionsOf(spec: WorkloadSpec): ClusterObject[] {
+  const secrets = secretsOf(spec);
   return [
-    variablesOf(spec),
-    ...(spec.registry ? [registryOf(spec, spec.registry)] : []),
+    variablesOf(spec, secrets.variables),
+    ...(spec.registry ? [registryOf(spec, secrets.registry, spec.registry)] : []),
     ...spec.storage.map((storage) => claimOf(spec, storage)),
     ...(spec.ports.length > 0 ? [serviceOf(spec)] : []),
     ...(spec.routes.length > 0 ? [ingressOf(spec), publicPolicy(spec)] : []),
@@ -47,12 +58,18 @@ export function deploymentOf(spec: WorkloadSpec): DeploymentObject {
         spec.storage.length > 0
           ? { type: 'Recreate' }
           : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: '25%' } },
-      template: templateOf(spec),
+      template: templateOf(spec, secretsOf(spec), spec.gracePeriodSeconds + DRAIN_SECONDS, servingOf(spec)),
     },
   };
 }
 
-function templateOf(spec: WorkloadSpec): Template {
+/** Returns the template of a pod that runs a program; `parts` are further fields of its container. */
+export function templateOf(
+  spec: ProgramSpec,
+  secrets: SecretNames,
+  graceSeconds: number,
+  parts: Record<string, unknown>,
+): Template {
   const { identity } = spec;
   return {
     metadata: {
@@ -62,13 +79,13 @@ function templateOf(spec: WorkloadSpec): Template {
     spec: {
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      terminationGracePeriodSeconds: spec.gracePeriodSeconds + DRAIN_SECONDS,
+      terminationGracePeriodSeconds: graceSeconds,
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
-      ...(spec.registry ? { imagePullSecrets: [{ name: registryName(spec) }] } : {}),
-      containers: [containerOf(spec)],
+      ...(spec.registry ? { imagePullSecrets: [{ name: secrets.registry }] } : {}),
+      containers: [{ ...containerOf(spec, secrets), ...parts }],
       volumes: [
         ...(spec.files.length > 0
-          ? [{ name: 'files', secret: { secretName: secretName(spec), defaultMode: 0o444 } }]
+          ? [{ name: 'files', secret: { secretName: secrets.variables, defaultMode: 0o444 } }]
           : []),
         ...spec.storage.map(({ id }) => ({
           name: claimName(id),
@@ -79,10 +96,9 @@ function templateOf(spec: WorkloadSpec): Template {
   };
 }
 
-function containerOf(spec: WorkloadSpec): Container {
+function containerOf(spec: ProgramSpec, secrets: SecretNames): Container {
   const { cpuMilli, memoryMib } = spec.resources;
   const amounts = { cpu: `${cpuMilli}m`, memory: `${memoryMib}Mi` };
-  const readiness = readinessOf(spec);
   return {
     name: CONTAINER,
     image: spec.image,
@@ -92,18 +108,25 @@ function containerOf(spec: WorkloadSpec): Container {
     ...(spec.arguments.length > 0 ? { args: spec.arguments.map(literal) } : {}),
     env: Object.keys(spec.environment).map((name) => ({
       name,
-      valueFrom: { secretKeyRef: { name: secretName(spec), key: name } },
+      valueFrom: { secretKeyRef: { name: secrets.variables, key: name } },
     })),
-    ports: spec.ports.map((port) => ({ containerPort: port.internalPort, protocol: transportOf(port) })),
     resources: { requests: amounts, limits: amounts },
-    ...(readiness ? { readinessProbe: probeOf(readiness) } : {}),
-    ...(spec.liveness ? { livenessProbe: probeOf(spec.liveness) } : {}),
-    lifecycle: { preStop: { sleep: { seconds: DRAIN_SECONDS } } },
     securityContext: { allowPrivilegeEscalation: false },
     volumeMounts: [
       ...spec.files.map(({ path }, n) => ({ name: 'files', mountPath: path, subPath: fileKey(n), readOnly: true })),
       ...spec.storage.map(({ id, mountPath }) => ({ name: claimName(id), mountPath })),
     ],
+  };
+}
+
+/** Returns the fields of a container that serves. */
+function servingOf(spec: WorkloadSpec): Record<string, unknown> {
+  const readiness = readinessOf(spec);
+  return {
+    ports: spec.ports.map((port) => ({ containerPort: port.internalPort, protocol: transportOf(port) })),
+    ...(readiness ? { readinessProbe: probeOf(readiness) } : {}),
+    ...(spec.liveness ? { livenessProbe: probeOf(spec.liveness) } : {}),
+    lifecycle: { preStop: { sleep: { seconds: DRAIN_SECONDS } } },
   };
 }
 
@@ -143,10 +166,11 @@ function probeOf({ check, ...times }: Probe): Record<string, unknown> {
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-function variablesOf(spec: WorkloadSpec): ClusterObject {
-  const metadata = metadataOf(spec, secretName(spec), 'SECRETS');
+/** Returns the Secret with variables and files. */
+export function variablesOf(spec: ProgramSpec, name: string): ClusterObject {
+  const metadata = metadataOf(spec, name, 'SECRETS');
   const files = spec.files.map(({ content }, n) => [fileKey(n), base64(content)]);
-  const variables = Object.entries(spec.environment).map(([name, value]) => [name, base64(value)]);
+  const variables = Object.entries(spec.environment).map(([key, value]) => [key, base64(value)]);
   return {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -158,22 +182,24 @@ function variablesOf(spec: WorkloadSpec): ClusterObject {
   };
 }
 
-function registryOf(
-  spec: WorkloadSpec,
-  { host, username, password }: NonNullable<WorkloadSpec['registry']>,
+/** Returns the Secret with the access to a registry. */
+export function registryOf(
+  spec: ProgramSpec,
+  name: string,
+  { host, username, password }: RegistryAccess,
 ): ClusterObject {
   const server = host === 'docker.io' ? 'https://index.docker.io/v1/' : host;
   const auths = { [server]: { username, password, auth: base64(`${username}:${password}`) } };
   return {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: metadataOf(spec, registryName(spec), 'SECRETS'),
+    metadata: metadataOf(spec, name, 'SECRETS'),
     type: 'kubernetes.io/dockerconfigjson',
     data: { '.dockerconfigjson': base64(JSON.stringify({ auths })) },
   };
 }
 
-const claimOf = (spec: WorkloadSpec, { id, sizeGib }: WorkloadSpec['storage'][number]): ClusterObject => ({
+export const claimOf = (spec: ProgramSpec, { id, sizeGib }: ProgramSpec['storage'][number]): ClusterObject => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
   metadata: metadataOf(spec, claimName(id), 'PERSISTENT_VOLUME_CLAIMS'),
@@ -219,7 +245,7 @@ const ingressOf = (spec: WorkloadSpec): ClusterObject => ({
 
 const portOf = ({ ports }: WorkloadSpec, id: string): number => ports.find((port) => port.id === id)!.internalPort;
 
-function metadataOf(spec: WorkloadSpec, name: string, scope: string) {
+export function metadataOf(spec: ProgramSpec, name: string, scope: string) {
   return {
     name,
     namespace: namespaceOf(spec.identity),

@@ -30,7 +30,7 @@ const handleOf = (spec: Pick<WorkloadSpec, 'identity' | 'hostname'>): Handle => 
 /** Takes a release over: the cluster rolls it out by itself (`Runtime.submit`). */
 export async function submitRelease(cluster: Cluster, spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
   throwIfCancelled(context.signal);
-  await ensureNamespace(cluster, spec, context.signal);
+  await ensureNamespace(cluster, spec.identity, context.signal);
   const release: KeptRelease = { generation: spec.identity.generation, deployment: deploymentOf(spec) };
   const record = await changeRecord(cluster, spec.identity, (present) => {
     const serving = present?.serving ?? null;
@@ -96,12 +96,16 @@ export async function applyDeployment(
 }
 
 /** Creates the namespace of an environment; one that is being deleted is waited for. */
-async function ensureNamespace(cluster: Cluster, spec: WorkloadSpec, signal: AbortSignal): Promise<void> {
-  const { [LABEL.service]: _service, ...labels } = identityLabels(spec.identity);
-  const name = namespaceOf(spec.identity);
+export async function ensureNamespace(
+  cluster: Cluster,
+  identity: WorkloadSpec['identity'],
+  signal: AbortSignal,
+): Promise<void> {
+  const { [LABEL.service]: _service, ...labels } = identityLabels(identity);
+  const name = namespaceOf(identity);
   for (const end = Date.now() + NAMESPACE_MS; ; await sleep(LOOK_MS, undefined, { signal })) {
     const present = await find(cluster, 'Namespace', undefined, name);
-    if (present && present.metadata.labels?.[LABEL.installation] !== spec.identity.installation)
+    if (present && present.metadata.labels?.[LABEL.installation] !== identity.installation)
       throw new RuntimeError('refused', `The namespace ${name} is there and not ours: remove or rename it.`);
     if (present && !present.metadata.deletionTimestamp) return;
     if (!present) {
