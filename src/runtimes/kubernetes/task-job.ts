@@ -1,4 +1,4 @@
-import { pathOf, type Cluster } from './cluster.ts';
+import { find, pathOf, type Cluster } from './cluster.ts';
 import { ApiError } from './errors.ts';
 import type { Job } from './kinds.ts';
 import { FIELD_MANAGER } from './labels.ts';
@@ -20,6 +20,9 @@ export async function patchJob(cluster: Cluster, { metadata }: Job, change: JobC
     });
   } catch (error) {
     if (error instanceof ApiError && (error.status === 404 || error.status === 409)) return null;
+    // The cluster calls another id an invalid change.
+    const present = await find<Job>(cluster, 'Job', metadata.namespace, metadata.name);
+    if (present?.metadata.uid !== metadata.uid) return null;
     throw error;
   }
 }

@@ -24,7 +24,7 @@ export async function endTask(cluster: Cluster, job: Job, pod: Pod | null, why: 
 async function endPod({ connection }: Cluster, { metadata }: Pod): Promise<void> {
   await unlessGone(
     connection.call('PATCH', pathOf('Pod', metadata.namespace, metadata.name), {
-      body: { metadata: { uid: metadata.uid }, spec: { activeDeadlineSeconds: 1 } },
+      body: { spec: { activeDeadlineSeconds: 1 } },
       type: 'application/merge-patch+json',
       query: { fieldManager: FIELD_MANAGER },
     }),

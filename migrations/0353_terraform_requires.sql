@@ -1,0 +1,2 @@
+-- Terraform services build an image and reach Quarterdeck from their commands, which not every runtime with commands can do.
+update service set requires = '{builds,tasks,host-address}' where kind = 'TERRAFORM';
