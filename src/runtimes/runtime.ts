@@ -439,7 +439,7 @@ export type RuntimeFeature =
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
   host: ['builds', 'machine-programs', 'tasks', 'host-address', 'database-backups', 'egress'],
   docker: ['builds', 'registry-images', 'tasks', 'host-address', 'database-backups', 'egress'],
-  kubernetes: ['registry-images', 'tasks'],
+  kubernetes: ['registry-images', 'tasks', 'database-backups'],
   fake: [
     'builds',
     'registry-images',

@@ -67,8 +67,6 @@ type OptionalGuarantee =
   | 'streams'
   /** Names within an environment lead to a new release at the end of its rollout, not a moment later. */
   | 'namesAtOnce'
-  /** A program beside a workload gets variables. */
-  | 'variablesOfPrograms'
   /** A cancelled program beside a workload is ended. */
   | 'endOfPrograms';
 

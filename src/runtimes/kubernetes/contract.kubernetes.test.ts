@@ -49,7 +49,6 @@ describeRuntimeContract(
       disk: 'files of pods are the business of the cluster',
       namesAtOnce: 'nodes learn of new pods a moment after they are ready',
       streams: 'the cluster does not tell outputs apart',
-      variablesOfPrograms: "they would stand in the cluster's audit log",
       endOfPrograms: 'a program outlives its connection',
     },
   },
