@@ -1,4 +1,4 @@
-import type { RuntimeReport } from '#runtimes/runtime.ts';
+import type { RuntimeFeature, RuntimeReport } from '#runtimes/runtime.ts';
 import type { Cluster } from './cluster.ts';
 import { asRuntimeError } from './errors.ts';
 import type { ClusterObject, List } from './kinds.ts';
@@ -23,11 +23,12 @@ export async function reportOf(cluster: Cluster): Promise<RuntimeReport> {
 async function look(cluster: Cluster): Promise<RuntimeReport> {
   const { gitVersion, major, minor } =
     await cluster.connection.get<Record<'gitVersion' | 'major' | 'minor', string>>('/version');
-  const missing = await missingRights(cluster);
-  if (missing.length > 0)
+  const lacking = await missingRights(cluster);
+  const needed = lacking.filter(({ feature }) => feature === undefined);
+  if (needed.length > 0)
     return {
       ok: false,
-      description: `Kubernetes ${gitVersion}: the account of the kubeconfig lacks rights: ${missing.join('; ')}. Apply what \`quarterdeck cluster rbac\` prints.`,
+      description: `Kubernetes ${gitVersion}: ${lackOf(needed)}`,
       limits: [],
     };
   const [nodes, storage, ingress] = await Promise.all([
@@ -42,7 +43,32 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
     limits.push('No storage class: services with volumes wait for volumes that somebody makes by hand.');
   if (ingress === 0)
     limits.push('No ingress class: nothing is reached from outside until an ingress controller is installed.');
-  return { ok: true, description: `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`, limits };
+  return {
+    ok: true,
+    description: `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`,
+    limits,
+    ...missingFeatures(lacking),
+  };
+}
+
+/** Right that the account lacks, for people. */
+interface Lack {
+  text: string;
+  feature: RuntimeFeature | undefined;
+}
+
+const lackOf = (lacking: Lack[]): string =>
+  `the account of the kubeconfig lacks rights: ${lacking.map(({ text }) => text).join('; ')}. Apply what \`quarterdeck cluster rbac\` prints.`;
+
+/** Returns the features for which the account lacks rights, each with the remedy. */
+function missingFeatures(lacking: Lack[]): Pick<RuntimeReport, 'missing'> {
+  const features = [...new Set(lacking.flatMap(({ feature }) => feature ?? []))];
+  if (features.length === 0) return {};
+  const remedyOf = (one: RuntimeFeature) => {
+    const sentence = lackOf(lacking.filter(({ feature }) => feature === one));
+    return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
+  };
+  return { missing: Object.fromEntries(features.map((feature) => [feature, remedyOf(feature)])) };
 }
 
 /** Returns the number of objects at a path: the cluster tells it with the first of them. */
@@ -52,14 +78,15 @@ async function count({ connection }: Cluster, path: string): Promise<number> {
 }
 
 /** Asks the cluster for each right, and names those that are missing. */
-async function missingRights(cluster: Cluster): Promise<string[]> {
+async function missingRights(cluster: Cluster): Promise<Lack[]> {
   const asked = RIGHTS.flatMap((right) => right.verbs.map((verb) => ({ right, verb })));
   const answers = await Promise.all(asked.map(({ right, verb }) => isAllowed(cluster, right, verb)));
   const refused = asked.filter((_, n) => !answers[n]);
   return RIGHTS.flatMap((right) => {
     const verbs = refused.filter((one) => one.right === right).map(({ verb }) => verb);
     const where = right.group === '' ? right.resource : `${right.resource}.${right.group}`;
-    return verbs.length === 0 ? [] : [`${verbs.join(', ')} ${where} (${right.reason})`];
+    if (verbs.length === 0) return [];
+    return [{ text: `${verbs.join(', ')} ${where} (${right.reason})`, feature: right.feature }];
   });
 }
 

@@ -111,14 +111,14 @@ async function judge(waiting: Waiting, { job, pod }: Seen, following: Following)
     waiting.startedAt = timeOf(running.startedAt);
     following.begin(pod);
     if (why === null && isOverdue(waiting)) {
-      context.log(`It runs for ${spec.timeoutSeconds} seconds: its time is over, it is ended.`);
+      tellOnce(`It runs for ${spec.timeoutSeconds} seconds: its time is over, it is ended.`, waiting.told, context);
       await endTask(cluster, job, pod, 'timeout');
     } else if (why !== null) await endTask(cluster, job, pod, why);
     return isLostWithNode(waiting, pod) ? lost(waiting) : null;
   }
   if (!pod && (isFinished(job) || why !== null)) return endWithoutPod(waiting, job);
   if (pod?.metadata.deletionTimestamp) return isLostWithNode(waiting, pod) ? lost(waiting) : null;
-  await start.look(job, pod);
+  if (why === null) await start.look(job, pod);
   return null;
 }
 

@@ -1,8 +1,11 @@
 import { readFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { rbacManifest } from '#app/kubernetes.ts';
 import { sql } from '#platform/database/index.ts';
 import { openCluster } from '#runtimes/kubernetes/testing.ts';
 import { findProgram } from '#runtimes/tools/find-program.ts';
+import { makeAccount, type ManifestObject } from '#test/harness/kubernetes-account.ts';
 import { letPull } from '#test/harness/kubernetes-registry.ts';
 import { Program } from '#test/harness/program.ts';
 import { startRegistry, type TestRegistry } from '#test/harness/registry.ts';
@@ -15,12 +18,30 @@ let registry: TestRegistry;
 let endPulls: () => void;
 let environment: string;
 let registryId: string;
+let ofCluster: string;
 
 const PASSWORD = 'hunter22-of-the-schema';
 const OUTPUT = JSON.stringify({ HOST: 'db.example.com', PASSWORD: { value: PASSWORD, sensitive: true } });
 
+/** Creates an account with the printed rights on those resources that are wanted; returns its kubeconfig. */
+function accountWith(wanted: (resource: string) => boolean): Promise<string> {
+  const name = `jobs-${randomUUID().slice(0, 8)}`;
+  const objects = rbacManifest(name).map((object: any) => {
+    if (!object.kind.startsWith('ClusterRole')) return object;
+    const rules = object.rules?.filter(({ resources }: { resources: string[] }) => resources.every(wanted));
+    const roleRef = object.roleRef && { ...object.roleRef, name };
+    return { ...object, metadata: { name }, ...(rules ? { rules } : { roleRef }) };
+  });
+  return makeAccount(cluster, administrator, objects as ManifestObject[], name);
+}
+
 /** Event of a job that runs a script of the shell. */
 const event = (script: string) => ({ entrypoint: '/bin/busybox', arguments: ['sh', '-c', script] });
+
+async function useAccount(kubeconfig: string): Promise<void> {
+  await program.putText(`${ofCluster}/kubeconfig`, kubeconfig, 'application/x-yaml');
+  expect(await program.ask('POST', `${ofCluster}/deploy?wait=60`)).toMatchObject({ status: 'DEPLOYED' });
+}
 
 async function makeJob(name: string, schedule: object, changes: object = {}): Promise<string> {
   const body = {
@@ -57,10 +78,10 @@ beforeAll(async () => {
   const of = `/organization/${organization}`;
   const ofRegistry = { name: 'images', kind: 'GENERIC_CR', url: registry.url, config: {} };
   registryId = (await program.ask('POST', `${of}/containerRegistry`, ofRegistry)).id;
-  const ofCluster = { name: 'k8s', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'kubernetes' };
-  const clusterId = (await program.ask('POST', `${of}/cluster`, ofCluster)).id;
-  await program.putText(`${of}/cluster/${clusterId}/kubeconfig`, cluster.kubeconfig, 'application/x-yaml');
-  await program.ask('POST', `${of}/cluster/${clusterId}/deploy?wait=60`);
+  const asCluster = { name: 'k8s', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'kubernetes' };
+  const clusterId = (await program.ask('POST', `${of}/cluster`, asCluster)).id;
+  ofCluster = `${of}/cluster/${clusterId}`;
+  await useAccount(await accountWith((resource) => resource !== 'jobs'));
   const project = (await program.ask('POST', `${of}/project`, { name: 'jobs' })).id;
   const made = await program.ask('POST', `/project/${project}/environment`, { name: 'k8s', cluster_id: clusterId });
   environment = made.id;
@@ -74,6 +95,18 @@ afterAll(async () => {
 }, 60_000);
 
 describe.skipIf(cluster.directory === null)('jobs on a Kubernetes cluster', () => {
+  test('are refused while the account lacks their rights, and run once it has them', { timeout: 60_000 }, async () => {
+    const job = await makeJob('early', { on_start: event('echo up') });
+    const { status, text } = await program.send('POST', `/job/${job}/deploy`);
+    expect([status, text]).toEqual([
+      400,
+      expect.stringMatching(/lacks rights: .*jobs\.batch .*quarterdeck cluster rbac/),
+    ]);
+    await useAccount(await accountWith(() => true));
+    expect(await program.ask('POST', `/job/${job}/deploy?wait=60`)).toMatchObject({ state: 'DEPLOYED' });
+    await program.ask('DELETE', `/job/${job}`);
+  });
+
   test(
     'run at the events of their lifecycle, and what they write becomes variables of a container',
     { timeout: 120_000 },
