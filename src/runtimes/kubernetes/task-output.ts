@@ -3,7 +3,7 @@ import type { Ended, Pod } from './kinds.ts';
 
 /** Bytes that a node keeps of a container's last message, from its end. */
 const MOST_OF_CONTAINER = 4096;
-/** Bytes that a node keeps of the last messages of all containers of a pod, some of which others may have added. */
+/** Bytes that a node keeps of the last messages of all containers of a pod; others may have added some. */
 const MOST_OF_POD = 12 * 1024;
 
 /**

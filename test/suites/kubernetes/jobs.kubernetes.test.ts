@@ -81,7 +81,6 @@ beforeAll(async () => {
   const asCluster = { name: 'k8s', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'kubernetes' };
   const clusterId = (await program.ask('POST', `${of}/cluster`, asCluster)).id;
   ofCluster = `${of}/cluster/${clusterId}`;
-  await useAccount(await accountWith((resource) => resource !== 'jobs'));
   const project = (await program.ask('POST', `${of}/project`, { name: 'jobs' })).id;
   const made = await program.ask('POST', `/project/${project}/environment`, { name: 'k8s', cluster_id: clusterId });
   environment = made.id;
@@ -96,6 +95,7 @@ afterAll(async () => {
 
 describe.skipIf(cluster.directory === null)('jobs on a Kubernetes cluster', () => {
   test('are refused while the account lacks their rights, and run once it has them', { timeout: 60_000 }, async () => {
+    await useAccount(await accountWith((resource) => resource !== 'jobs'));
     const job = await makeJob('early', { on_start: event('echo up') });
     const { status, text } = await program.send('POST', `/job/${job}/deploy`);
     expect([status, text]).toEqual([
