@@ -146,9 +146,10 @@ describe.skipIf(cluster.directory === null)('jobs on a Kubernetes cluster', () =
   test('run at their times', { timeout: 90_000 }, async () => {
     const job = await makeJob('report', { cronjob: { scheduled_at: '0 0 1 1 *', ...event('echo reported') } });
     await program.ask('POST', `/job/${job}/deploy?wait=60`);
-    await sql`update cron_schedule set next_at = now() where service_id = ${job}`.execute(
-      program.running.base.engineDatabase.db,
-    );
+    const { db } = program.running.base.engineDatabase;
+    // A worker makes the schedule of a release when it looks for what is due.
+    const makeDue = () => sql`update cron_schedule set next_at = now() where service_id = ${job}`.execute(db);
+    await expect.poll(async () => (await makeDue()).numAffectedRows, { timeout: 30_000 }).toBe(1n);
     await expect
       .poll(async () => (await program.ask('GET', `/job/${job}/execution`)).results[0]?.state, { timeout: 60_000 })
       .toBe('SUCCEEDED');
