@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import type { Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { parse } from 'yaml';
 import { rbacManifest } from '#app/kubernetes.ts';
@@ -15,7 +16,7 @@ const ACCOUNT = `account-${randomUUID().slice(0, 8)}`;
 
 let program: Program;
 let registry: TestRegistry;
-let endPulls: () => void;
+let forwarder: Server;
 let organization: string;
 let environment: string;
 let clusterId: string;
@@ -35,7 +36,7 @@ const replaceKubeconfig = (id: string, kubeconfig: string) =>
 beforeAll(async () => {
   administrator = openCluster(cluster, 'none').cluster;
   registry = await startRegistry();
-  endPulls = await letPull(cluster, registry);
+  if (cluster.directory !== null) forwarder = await letPull(cluster, registry);
   const busybox = { content: await readFile(findProgram('busybox')!), mode: 0o755 };
   const Cmd = [
     '/bin/busybox',
@@ -59,7 +60,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await program.close();
-  endPulls();
+  forwarder?.close();
   await registry.stop();
   await administrator.connection.close();
 }, 120_000);

@@ -1,7 +1,12 @@
 import type { ClusterObject, Container, DeploymentObject, Template } from './kinds.ts';
-import type { Annotations, Probe, ProgramSpec, RegistryAccess, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
-import { ANNOTATION, LABEL, identityLabels, namespaceOf } from './labels.ts';
-import { publicPolicy } from './policies.ts';
+import type { Probe, ProgramSpec, RegistryAccess, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+import { BARE, type Extensions } from './extensions.ts';
+import { ANNOTATION, LABEL, identityLabels } from './labels.ts';
+import { annotationsFor, metadataOf, nameOf } from './metadata.ts';
+import { placementOf } from './placement.ts';
+import type { KeptRelease } from './record.ts';
+import { routesOf } from './routing.ts';
+import { autoscalerOf, budgetOf, isEventScaled, isScaled } from './scaling.ts';
 
 /** Name of the container that runs the workload. */
 export const CONTAINER = 'app';
@@ -9,6 +14,9 @@ export const CONTAINER = 'app';
 const DRAIN_SECONDS = 2;
 /** Bytes that the variables and files of a release may take together: a Secret has at most 1 MiB. */
 export const MOST_SECRET_BYTES = 1_000_000;
+
+/** Images may start as root and change their user; none needs packets of its own making or device files. */
+const RESTRICTIONS = { allowPrivilegeEscalation: false, capabilities: { drop: ['NET_RAW', 'MKNOD'] } };
 
 /** Names of the Secrets that a pod reads. */
 export interface SecretNames {
@@ -24,15 +32,35 @@ const secretsOf = ({ hostname, identity }: WorkloadSpec): SecretNames => ({
 });
 const claimName = (storageId: string): string => `data-${storageId}`;
 
-/** Returns all objects of a release but its Deployment, in the order in which they are applied. */
-export function companionsOf(spec: WorkloadSpec): ClusterObject[] {
+/** Returns a release as its record keeps it; `eventScaler` scales it by events. */
+export function releaseOf(spec: WorkloadSpec, companions: ClusterObject[], eventScaler?: ClusterObject): KeptRelease {
+  const { generation } = spec.identity;
+  const byLoad = () => (isScaled(spec) ? autoscalerOf(spec, metadataOf(spec, spec.hostname, 'HPA')) : null);
+  const autoscaler = eventScaler ?? byLoad();
+  const objects = companions.filter(({ kind }) => kind !== 'PersistentVolumeClaim').map(nameOf);
+  return {
+    generation,
+    deployment: deploymentOf(spec),
+    ...(autoscaler ? { autoscaler } : {}),
+    // The variables of each release go when the next one serves.
+    objects: objects.filter((name) => name !== `Secret/${secretsOf(spec).variables}`).flatMap(withSecret),
+  };
+}
+
+/** Adds the Secret that cert-manager writes for a Certificate. */
+const withSecret = (name: string): string[] =>
+  name.startsWith('Certificate/') ? [name, name.replace('Certificate', 'Secret')] : [name];
+
+/** Returns all objects of a release but its Deployment and its autoscaler, in the order in which they are applied. */
+export function companionsOf(spec: WorkloadSpec, extensions: Extensions = BARE): ClusterObject[] {
   const secrets = secretsOf(spec);
   return [
     variablesOf(spec, secrets.variables),
     ...(spec.registry ? [registryOf(spec, secrets.registry, spec.registry)] : []),
     ...spec.storage.map((storage) => claimOf(spec, storage)),
     ...(spec.ports.length > 0 ? [serviceOf(spec)] : []),
-    ...(spec.routes.length > 0 ? [ingressOf(spec), publicPolicy(spec)] : []),
+    ...routesOf(spec, extensions),
+    ...(spec.instances.min > 1 ? [budgetOf(spec, metadataOf(spec, spec.hostname, 'PDB'))] : []),
   ];
 }
 
@@ -40,6 +68,7 @@ export function companionsOf(spec: WorkloadSpec): ClusterObject[] {
 export function deploymentOf(spec: WorkloadSpec): DeploymentObject {
   const { identity, hostname } = spec;
   const metadata = metadataOf(spec, hostname, 'DEPLOYMENTS');
+  const template = templateOf(spec, secretsOf(spec), spec.gracePeriodSeconds + DRAIN_SECONDS, servingOf(spec));
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -49,7 +78,7 @@ export function deploymentOf(spec: WorkloadSpec): DeploymentObject {
       annotations: { ...metadata.annotations, [ANNOTATION.name]: spec.displayName },
     },
     spec: {
-      replicas: spec.instances.min,
+      ...(isScaled(spec) || isEventScaled(spec) ? {} : { replicas: spec.instances.min }),
       revisionHistoryLimit: 1,
       progressDeadlineSeconds: Math.max(1, spec.readyTimeoutSeconds),
       selector: { matchLabels: { [LABEL.service]: identity.serviceId } },
@@ -58,7 +87,7 @@ export function deploymentOf(spec: WorkloadSpec): DeploymentObject {
         spec.storage.length > 0
           ? { type: 'Recreate' }
           : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: '25%' } },
-      template: templateOf(spec, secretsOf(spec), spec.gracePeriodSeconds + DRAIN_SECONDS, servingOf(spec)),
+      template: { ...template, spec: { ...template.spec, ...placementOf(spec) } },
     },
   };
 }
@@ -111,7 +140,7 @@ function containerOf(spec: ProgramSpec, secrets: SecretNames): Container {
       valueFrom: { secretKeyRef: { name: secrets.variables, key: name } },
     })),
     resources: { requests: amounts, limits: amounts },
-    securityContext: { allowPrivilegeEscalation: false },
+    securityContext: RESTRICTIONS,
     volumeMounts: [
       ...spec.files.map(({ path }, n) => ({ name: 'files', mountPath: path, subPath: fileKey(n), readOnly: true })),
       ...spec.storage.map(({ id, mountPath }) => ({ name: claimName(id), mountPath })),
@@ -127,6 +156,7 @@ function servingOf(spec: WorkloadSpec): Record<string, unknown> {
     ...(readiness ? { readinessProbe: probeOf(readiness) } : {}),
     ...(spec.liveness ? { livenessProbe: probeOf(spec.liveness) } : {}),
     lifecycle: { preStop: { sleep: { seconds: DRAIN_SECONDS } } },
+    ...(spec.hasReadOnlyRoot ? { securityContext: { ...RESTRICTIONS, readOnlyRootFilesystem: true } } : {}),
   };
 }
 
@@ -222,37 +252,3 @@ const serviceOf = (spec: WorkloadSpec): ClusterObject => ({
     })),
   },
 });
-
-const ingressOf = (spec: WorkloadSpec): ClusterObject => ({
-  apiVersion: 'networking.k8s.io/v1',
-  kind: 'Ingress',
-  metadata: metadataOf(spec, spec.hostname, 'INGRESS'),
-  spec: {
-    rules: spec.routes.map(({ host, portId }) => ({
-      host,
-      http: {
-        paths: [
-          {
-            path: '/',
-            pathType: 'Prefix',
-            backend: { service: { name: spec.hostname, port: { number: portOf(spec, portId) } } },
-          },
-        ],
-      },
-    })),
-  },
-});
-
-const portOf = ({ ports }: WorkloadSpec, id: string): number => ports.find((port) => port.id === id)!.internalPort;
-
-export function metadataOf(spec: ProgramSpec, name: string, scope: string) {
-  return {
-    name,
-    namespace: namespaceOf(spec.identity),
-    labels: { ...spec.labels, ...identityLabels(spec.identity) },
-    annotations: annotationsFor(spec.annotations, scope),
-  };
-}
-
-const annotationsFor = (annotations: Annotations[] = [], scope: string): Record<string, string> =>
-  Object.assign({}, ...annotations.filter(({ scopes }) => scopes.includes(scope)).map(({ values }) => values));

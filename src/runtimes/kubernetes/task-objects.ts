@@ -2,7 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { ClusterObject, Job } from './kinds.ts';
 import { ANNOTATION, LABEL, ofService } from './labels.ts';
-import { metadataOf, registryOf, templateOf, variablesOf, type SecretNames } from './objects.ts';
+import { metadataOf } from './metadata.ts';
+import { registryOf, templateOf, variablesOf, type SecretNames } from './objects.ts';
 
 /** Reason for which we ended an execution: it was cancelled, its time was over, or it did not start in time. */
 export type EndedBy = 'abort' | 'timeout' | 'start';

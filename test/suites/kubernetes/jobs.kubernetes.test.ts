@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
+import type { Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { rbacManifest } from '#app/kubernetes.ts';
 import { sql } from '#platform/database/index.ts';
@@ -15,7 +16,7 @@ const { cluster: administrator } = openCluster(cluster, 'none');
 
 let program: Program;
 let registry: TestRegistry;
-let endPulls: () => void;
+let forwarder: Server | undefined;
 let environment: string;
 let registryId: string;
 let ofCluster: string;
@@ -65,7 +66,7 @@ async function ran(id: string): Promise<{ executions: any[]; lines: string[] }> 
 
 beforeAll(async () => {
   registry = await startRegistry();
-  endPulls = await letPull(cluster, registry);
+  if (cluster.directory !== null) forwarder = await letPull(cluster, registry);
   const busybox = { content: await readFile(findProgram('busybox')!), mode: 0o755 };
   const serve = 'trap "exit 0" TERM; echo "host $HOST password $PASSWORD"; /bin/busybox sleep 1000 & wait';
   const Cmd = ['/bin/busybox', 'sh', '-c', serve];
@@ -88,7 +89,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await program.close();
-  endPulls();
+  forwarder?.close();
   await registry.stop();
   await administrator.connection.close();
 }, 60_000);

@@ -1,3 +1,4 @@
+import type { Server } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
@@ -15,7 +16,7 @@ const environment = inject('kubernetes');
 const versions = makeableImages();
 const app = {} as TestApp;
 let registry: TestRegistry;
-let endPulls: () => void;
+let forwarder: Server | undefined;
 let cluster: ReturnType<typeof openCluster>['cluster'];
 let made: Promise<Runtime> | undefined;
 const runtimeOf = (): Promise<Runtime> =>
@@ -23,7 +24,7 @@ const runtimeOf = (): Promise<Runtime> =>
 
 beforeAll(async () => {
   registry = await startRegistry();
-  endPulls = await letPull(environment, registry);
+  if (environment.directory !== null) forwarder = await letPull(environment, registry);
   if (versions.POSTGRESQL) await pushServerImage(registry, 'POSTGRESQL');
   if (versions.REDIS) await pushServerImage(registry, 'REDIS');
   const settings = { ...ALLOW_LOOPBACK, QUARTERDECK_DATABASE_IMAGE_PREFIX: `${registry.host}/library/` };
@@ -36,7 +37,7 @@ afterAll(async () => {
   await removeMade(cluster);
   await cluster.connection.close();
   await app.close();
-  endPulls();
+  forwarder?.close();
   await registry.stop();
 }, 60_000);
 useDatabases(app, runtimeOf);
