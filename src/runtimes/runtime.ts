@@ -448,6 +448,7 @@ export type RuntimeFeature =
   | 'registry-images'
   | 'machine-programs'
   | 'tasks'
+  | 'host-address'
   | 'database-backups'
   | 'egress'
   | 'kubernetes'
@@ -456,10 +457,20 @@ export type RuntimeFeature =
 
 /** Features that a runtime can have. Those of a cluster are these without what its last check found missing (`featuresOf`). */
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
-  host: ['builds', 'machine-programs', 'tasks', 'database-backups', 'egress'],
-  docker: ['builds', 'registry-images', 'tasks', 'database-backups', 'egress'],
-  kubernetes: ['builds', 'registry-images', 'keda'],
-  fake: ['builds', 'registry-images', 'tasks', 'database-backups', 'egress', 'kubernetes', 'keda', 'older-databases'],
+  host: ['builds', 'machine-programs', 'tasks', 'host-address', 'database-backups', 'egress'],
+  docker: ['builds', 'registry-images', 'tasks', 'host-address', 'database-backups', 'egress'],
+  kubernetes: ['builds', 'registry-images', 'tasks', 'database-backups', 'keda'],
+  fake: [
+    'builds',
+    'registry-images',
+    'tasks',
+    'host-address',
+    'database-backups',
+    'egress',
+    'kubernetes',
+    'keda',
+    'older-databases',
+  ],
 };
 
 /** Name of the runtime that runs programs of the machine instead of images. */

@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   readdirSync,
   realpathSync,
   rmSync,
@@ -15,8 +16,11 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import Docker from 'dockerode';
+import type { TestRegistry } from '#test/harness/registry.ts';
 
 const run = promisify(execFile);
+
+const PATH = '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
  * Image of a database server, made of the machine's own programs (Debian's packages), because no registry need be reachable. It takes the
@@ -131,6 +135,26 @@ export async function pushServerImages(socketPath: string, registry: string): Pr
   for (const image of [postgresql(), redis(), mysql()]) if (image) await pushImage(docker, registry, image);
 }
 
+/** Pushes the image of a server to a registry, as `pushServerImages` does, without a container engine. */
+export async function pushServerImage(registry: TestRegistry, type: 'POSTGRESQL' | 'REDIS' | 'MYSQL'): Promise<void> {
+  const image = { POSTGRESQL: postgresql, REDIS: redis, MYSQL: mysql }[type]();
+  if (!image) throw new Error(`The server of ${type} is not installed.`);
+  const root = mkdtempSync(path.join(tmpdir(), 'qd-image-'));
+  try {
+    await fillRoot(root, image);
+    const archive = `${root}.tar`;
+    await run('tar', ['-C', root, '-cf', archive, '.']);
+    const layer = readFileSync(archive);
+    rmSync(archive);
+    await registry.pushImage(`library/${image.name}`, image.version, {
+      layer,
+      config: { Env: [`PATH=${PATH}`], Entrypoint: ['/entrypoint'] },
+    });
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
 async function pushImage(docker: Docker, registry: string, image: ServerImage): Promise<void> {
   const root = mkdtempSync(path.join(tmpdir(), 'qd-image-'));
   try {
@@ -138,7 +162,7 @@ async function pushImage(docker: Docker, registry: string, image: ServerImage): 
     const archive = `${root}.tar`;
     await run('tar', ['-C', root, '-cf', archive, '.']);
     const repo = `${registry}/library/${image.name}`;
-    const changes = ['ENV PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'ENTRYPOINT ["/entrypoint"]'];
+    const changes = [`ENV PATH=${PATH}`, 'ENTRYPOINT ["/entrypoint"]'];
     const answer = await docker.importImage(createReadStream(archive), { changes } as object);
     rmSync(archive);
     const id = /sha256:[0-9a-f]{64}/.exec(await textOf(answer as Readable))?.[0];

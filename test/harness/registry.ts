@@ -42,6 +42,8 @@ export interface TestRegistry {
 interface ImageOptions {
   /** Content by path, without a slash in front; a program takes `mode: 0o755`. */
   files?: Record<string, string | { content: string | Buffer; mode: number }>;
+  /** The whole layer as a tar archive, in place of `files`. */
+  layer?: Buffer;
   /** `Entrypoint`, `Cmd`, `Env` and the like of the image's configuration. */
   config?: object;
 }
@@ -149,17 +151,23 @@ function pusher(host: string, authorize: Authorize): Pick<TestRegistry, 'pushIma
   const pushImage = async (
     name: string,
     tag: string | null,
-    { files = {}, config = {} }: ImageOptions,
+    { files = {}, layer: given, config = {} }: ImageOptions,
     arch = 'amd64',
   ) => {
-    const layer = await archive({ 'hello.txt': `${name}:${tag} ${arch}`, ...files });
+    const layer = given ?? (await archive({ 'hello.txt': `${name}:${tag} ${arch}`, ...files }));
     const content = {
       architecture: arch,
       os: 'linux',
       config,
       rootfs: { type: 'layers', diff_ids: [digestOf(layer)] },
     };
-    return pushManifest({ host, authorize, name, tag }, IMAGE_CONFIG, content, IMAGE_LAYER, gzipSync(layer));
+    return pushManifest(
+      { host, authorize, name, tag },
+      IMAGE_CONFIG,
+      content,
+      IMAGE_LAYER,
+      gzipSync(layer, { level: 1 }),
+    );
   };
   return {
     pushImage: async (name, tag, options = {}) => (await pushImage(name, tag, options, machine())).digest,

@@ -59,14 +59,14 @@ type OptionalGuarantee =
   | 'programs'
   | 'egress'
   | 'tasks'
+  /** Output files of commands may have 1 MiB. */
+  | 'largeOutputs'
   | 'builds'
   | 'disk'
   /** Origin of each line of a log, standard output or error. */
   | 'streams'
   /** Names within an environment lead to a new release at the end of its rollout, not a moment later. */
   | 'namesAtOnce'
-  /** A program beside a workload gets variables. */
-  | 'variablesOfPrograms'
   /** A cancelled program beside a workload is ended. */
   | 'endOfPrograms';
 

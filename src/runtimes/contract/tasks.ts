@@ -287,7 +287,8 @@ export function describeTasks(contract: () => Contract, options: ContractOptions
     expect(await run([write, { exit: 1 }], 'failed')).toMatchObject({ exitCode: 1, output: null });
   });
 
-  test('an output file of 1 MiB is read, a larger one is refused with both sizes', async () => {
+  const withLarge = test.skipIf(options.without?.largeOutputs);
+  withLarge('an output file of 1 MiB is read, a larger one is refused with both sizes', async () => {
     const c = contract();
     const outputPath = '/app/output.json';
     const spec = c.task([{ fill: 'output.json', bytes: 2 ** 20 }], { outputPath });

@@ -15,6 +15,7 @@ const GROUPS: Record<string, string> = {
   ClusterIssuer: '/apis/cert-manager.io/v1/clusterissuers',
   ConfigMap: '/api/v1/configmaps',
   Deployment: '/apis/apps/v1/deployments',
+  Event: '/api/v1/events',
   GRPCRoute: '/apis/gateway.networking.k8s.io/v1/grpcroutes',
   Gateway: '/apis/gateway.networking.k8s.io/v1/gateways',
   HTTPRoute: '/apis/gateway.networking.k8s.io/v1/httproutes',
@@ -22,6 +23,7 @@ const GROUPS: Record<string, string> = {
   Ingress: '/apis/networking.k8s.io/v1/ingresses',
   IngressClass: '/apis/networking.k8s.io/v1/ingressclasses',
   ListenerSet: '/apis/gateway.networking.k8s.io/v1/listenersets',
+  Job: '/apis/batch/v1/jobs',
   Namespace: '/api/v1/namespaces',
   NetworkPolicy: '/apis/networking.k8s.io/v1/networkpolicies',
   PersistentVolumeClaim: '/api/v1/persistentvolumeclaims',
@@ -93,7 +95,7 @@ export const apply = <T extends ClusterObject>(
     query: { fieldManager, force: true },
   });
 
-/** Removes an object with everything that it made. Succeeds if there is none. */
+/** Removes an object with everything that it made. Succeeds if there is none. A Job is gone after its pod, so that it makes no other. */
 export const remove = async (
   { connection }: Cluster,
   kind: Kind,
@@ -101,6 +103,8 @@ export const remove = async (
   name: string,
 ): Promise<void> => {
   await unlessGone(
-    connection.call('DELETE', pathOf(kind, namespace, name), { body: { propagationPolicy: 'Background' } }),
+    connection.call('DELETE', pathOf(kind, namespace, name), {
+      body: { propagationPolicy: kind === 'Job' ? 'Foreground' : 'Background' },
+    }),
   );
 };

@@ -5,7 +5,7 @@ import { afterEach, expect, test } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { createServer } from '#kernel/node-http.ts';
 import { newIdentity } from '#runtimes/contract/fixture.ts';
-import type { Handle } from '#runtimes/runtime.ts';
+import type { ExecRequest, Handle } from '#runtimes/runtime.ts';
 import { Connection } from './connection.ts';
 import { execInService } from './exec.ts';
 
@@ -20,7 +20,7 @@ const POD = {
 };
 
 /** Runs a program in a cluster that has one pod, and that ends the program with this message. */
-async function endedWith(end: string) {
+async function endedWith(end: string, changes: Partial<ExecRequest> = {}) {
   const server = createServer(
     (_request, response) => void response.end(JSON.stringify({ metadata: {}, items: [POD] })),
   );
@@ -36,7 +36,7 @@ async function endedWith(end: string) {
   });
   const identity = newIdentity('test');
   const handle: Handle = { format: 1, runtime: 'kubernetes', identity, data: {} };
-  const request = { command: ['a'], environment: {}, stdout: new PassThrough() };
+  const request = { command: ['a'], environment: {}, stdout: new PassThrough(), ...changes };
   return execInService({ connection, installation: 'test' }, handle, request, AbortSignal.timeout(5_000));
 }
 
@@ -56,4 +56,15 @@ test.each([
   '{"details":{"causes":[null,{"reason":"ExitCode","message":7}]}}',
 ])('a hostile end is an error of the program and harms nobody: %j', async (end) => {
   await expect(endedWith(end)).rejects.toMatchObject({ name: 'RuntimeError', code: 'failed' });
+});
+
+test.each<[string, Partial<ExecRequest>]>([
+  ['of several lines', { environment: { KEY: 'a\nPATH=/tmp' } }],
+  ['with a name that is none', { environment: { 'A B': 'a' } }],
+  ['on a terminal, which would show them', { environment: { KEY: 'a' }, terminal: { columns: 80, rows: 24 } }],
+])('variables %s are refused before the program starts', async (_name, changes) => {
+  await expect(endedWith('{"status":"Success"}', changes)).rejects.toMatchObject({
+    code: 'refused',
+    message: expect.stringContaining('set them on the service'),
+  });
 });

@@ -1,5 +1,5 @@
-import type { Readable, Writable } from 'node:stream';
 import { once } from 'node:events';
+import { Readable, type Writable } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
 import { RuntimeError, cancelled, type ExecEnd, type ExecRequest, type Handle } from '#runtimes/runtime.ts';
@@ -31,13 +31,7 @@ export async function execInService(
   signal: AbortSignal,
 ): Promise<ExecEnd> {
   if (signal.aborted) throw cancelled(signal.reason);
-  // They would stand in the command, which the cluster's audit log keeps.
-  const variables = Object.keys(request.environment);
-  if (variables.length > 0)
-    throw new RuntimeError(
-      'refused',
-      `Kubernetes gives no variables to a program in a running pod (${variables.join(', ')}): set them on the service.`,
-    );
+  const given = withVariables(request);
   const pods = (await listPods(cluster, handle.identity)).filter(isReady);
   const pod = request.instance ? pods.find(({ metadata }) => metadata.name === request.instance) : pods.at(-1);
   if (!pod)
@@ -47,8 +41,34 @@ export async function execInService(
     );
   const { name, namespace } = pod.metadata;
   const path = `${pathOf('Pod', namespace, name)}/exec`;
-  const socket = await cluster.connection.socket(path, queryOf(request), PROTOCOLS);
-  return carry(socket, request, signal);
+  const socket = await cluster.connection.socket(path, queryOf(given), PROTOCOLS);
+  return carry(socket, given, signal);
+}
+
+/**
+ * Reads lines `NAME=value` up to an empty one, then becomes the program, which reads the rest. Kubernetes gives programs in pods no
+ * variables, and on the command line they would stand in the cluster's audit log. The text is the same for every program.
+ */
+const WITH_VARIABLES = 'while IFS= read -r line && [ -n "$line" ]; do export "$line"; done; exec "$@"';
+
+/** Returns a request that gives its variables through the input. Throws for variables that cannot be given so. */
+function withVariables(request: ExecRequest): ExecRequest {
+  const { command, environment, stdin, terminal } = request;
+  const all = Object.entries(environment);
+  if (all.length === 0) return request;
+  // A terminal shows its input.
+  if (terminal || all.some(([name, value]) => !/^[A-Za-z_]\w*$/.test(name) || /[\n\0]/.test(value)))
+    throw new RuntimeError(
+      'refused',
+      `Kubernetes gives no variables of several lines, and none on a terminal, to a program in a running pod (${all.map(([name]) => name).join(', ')}): set them on the service.`,
+    );
+  const lines = `${all.map(([name, value]) => `${name}=${value}\n`).join('')}\n`;
+  const input = Readable.from(inOrder(Readable.from([Buffer.from(lines)]), stdin ?? Readable.from([])));
+  return { ...request, command: ['sh', '-c', WITH_VARIABLES, 'sh', ...command], environment: {}, stdin: input };
+}
+
+async function* inOrder(...streams: Readable[]): AsyncGenerator<Buffer | string> {
+  for (const stream of streams) yield* stream as AsyncIterable<Buffer | string>;
 }
 
 function queryOf({ command, stdin, terminal }: ExecRequest): URLSearchParams {

@@ -14,6 +14,7 @@ import { readCertificates } from './outside.ts';
 import { reportOf } from './report.ts';
 import { followRollout } from './rollout.ts';
 import { submitRelease } from './submit.ts';
+import { removeTasks, runTask, taskRefusals } from './tasks.ts';
 
 export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
@@ -62,6 +63,8 @@ export function createKubernetesRuntime({
         context.signal,
       ),
     logs: (handle, options) => readLogs(cluster, handle, options),
+    run: (spec, context) => told(runTask(cluster, spec, context), context.signal),
+    removeTasks: (identity, names) => told(removeTasks(cluster, identity, names)),
     exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
     certificates: (hosts) => told(readCertificates(cluster, hosts)),
     metrics: (handle) => told(measureService(cluster, handle)),
@@ -81,8 +84,7 @@ async function told<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
 }
 
 function refusals(spec: WorkloadSpec | TaskSpec): string[] {
-  if (!('ports' in spec)) return ['Commands that run to their end do not run on Kubernetes yet: use a docker cluster.'];
-  const refused: string[] = [];
+  const refused = 'ports' in spec ? [] : taskRefusals(spec);
   const texts = [...Object.values(spec.environment), ...spec.files.map(({ content }) => content)];
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   if (bytes > MOST_SECRET_BYTES)

@@ -10,6 +10,7 @@ interface Metadata {
   generation?: number;
   creationTimestamp?: string;
   deletionTimestamp?: string;
+  deletionGracePeriodSeconds?: number;
   /** Owners of fields, by field manager. */
   managedFields?: { manager?: string; fieldsV1?: Record<string, unknown> }[];
 }
@@ -45,6 +46,7 @@ export interface Condition {
   status: 'True' | 'False' | 'Unknown';
   reason?: string;
   message?: string;
+  lastTransitionTime?: string;
 }
 
 /** Deployment as the cluster answers it. */
@@ -59,11 +61,24 @@ export interface FoundDeployment extends DeploymentObject {
   };
 }
 
+export interface Job extends ClusterObject {
+  spec: { suspend?: boolean; template: Template } & Record<string, unknown>;
+  status?: { startTime?: string; conditions?: Condition[] };
+}
+
+/** Event that the cluster tells of an object. */
+export interface ClusterEvent extends ClusterObject {
+  type?: string;
+  reason?: string;
+  message?: string;
+}
+
 export interface Ended {
   exitCode: number;
   signal?: number;
   reason?: string;
   message?: string;
+  startedAt?: string;
   finishedAt?: string;
 }
 
@@ -74,7 +89,13 @@ export interface ContainerState {
 }
 
 export interface Pod extends ClusterObject {
-  spec: { nodeName?: string } & Record<string, unknown>;
+  spec: {
+    nodeName?: string;
+    activeDeadlineSeconds?: number;
+    containers?: unknown[];
+    initContainers?: unknown[];
+    ephemeralContainers?: unknown[];
+  } & Record<string, unknown>;
   status?: {
     phase?: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
     reason?: string;

@@ -8,6 +8,8 @@ export const LABEL = {
   environment: 'quarterdeck.environment',
   service: 'quarterdeck.service',
   generation: 'quarterdeck.generation',
+  /** Name of an execution, on everything that is made for it. */
+  task: 'quarterdeck.task',
 } as const;
 
 /** Annotations of the objects that we make. */
@@ -16,6 +18,8 @@ export const ANNOTATION = {
   name: 'quarterdeck.name',
   /** Generation of the deployment that asked for a restart. */
   asked: 'quarterdeck.restarted-for',
+  /** Reason for which we ended an execution (`EndedBy` in `task-objects.ts`). */
+  endedBy: 'quarterdeck.ended-by',
 } as const;
 
 /** Name under which we own fields of objects. */

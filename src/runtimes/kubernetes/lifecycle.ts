@@ -51,6 +51,7 @@ export async function restartService(cluster: Cluster, handle: Handle, asked: nu
 
 /** Kinds of what a service has in its namespace; the record goes last, because it tells of the rest. */
 const KINDS: Kind[] = [
+  'Job',
   'ScaledObject',
   'HorizontalPodAutoscaler',
   'PodDisruptionBudget',
@@ -76,7 +77,8 @@ export async function removeService(
 ): Promise<void> {
   const extensions = await extensionsOf(cluster);
   for (const kind of KINDS.filter((one) => isThere(one, extensions))) {
-    if (kind === 'ConfigMap') await untilGone(cluster, identity, ['Pod', 'PersistentVolumeClaim'], context.signal);
+    if (kind === 'ConfigMap')
+      await untilGone(cluster, identity, ['Job', 'Pod', 'PersistentVolumeClaim'], context.signal);
     for (const { metadata } of await list(cluster, kind, namespaceOf(identity), ofService(identity)))
       await remove(cluster, kind, namespaceOf(identity), metadata.name);
   }
@@ -114,6 +116,6 @@ export async function removeEnvironment(cluster: Cluster, identity: EnvironmentI
   const namespace = await find(cluster, 'Namespace', undefined, name);
   if (namespace?.metadata.labels?.[LABEL.installation] !== cluster.installation) return;
   const mine = `${LABEL.installation}=${cluster.installation}`;
-  if ((await list(cluster, 'ConfigMap', name, mine)).length > 0) return;
+  for (const kind of ['ConfigMap', 'Job']) if ((await list(cluster, kind, name, mine)).length > 0) return;
   await remove(cluster, 'Namespace', undefined, name);
 }

@@ -70,16 +70,13 @@ async function readTail(
   pod: Pod,
   { tail, previous, earliest, signal }: Reading,
 ): Promise<TimedLine[]> {
-  const stream = await open(cluster, pod, { tailLines: tail, previous, ...sinceOf(earliest) }, signal);
   const lines: TimedLine[] = [];
   let characters = 0;
-  if (stream)
-    for await (const text of linesOf(stream)) {
-      const line = toLine(pod, text);
-      lines.push(line);
-      characters += line.text.length;
-      while (characters > MOST_OF_POD) characters -= lines.shift()!.text.length;
-    }
+  for await (const line of linesOfPod(cluster, pod, { tailLines: tail, previous, ...sinceOf(earliest) }, signal)) {
+    lines.push(line);
+    characters += line.text.length;
+    while (characters > MOST_OF_POD) characters -= lines.shift()!.text.length;
+  }
   return lines.filter(({ at }) => isWithin(at, { from: earliest }));
 }
 
@@ -115,15 +112,24 @@ async function followAll(cluster: Cluster, pods: () => Promise<Pod[]>, following
 
 async function followPod(cluster: Cluster, pod: Pod, { told, queue, earliest, signal }: Following): Promise<void> {
   const { name } = pod.metadata;
-  const stream = await open(cluster, pod, { follow: true, ...sinceOf(told.get(name) ?? earliest) }, signal);
-  if (!stream) return;
-  for await (const text of linesOf(stream)) {
-    const line = toLine(pod, text);
+  const query = { follow: true, ...sinceOf(told.get(name) ?? earliest) };
+  for await (const line of linesOfPod(cluster, pod, query, signal)) {
     if (line.stamp <= (told.get(name) ?? '') || !isWithin(line.at, { from: earliest })) continue;
     told.set(name, line.stamp);
     queue.push(withoutStamp(line));
     await queue.room();
   }
+}
+
+/** Yields the lines of a pod; none where it has no log. */
+export async function* linesOfPod(
+  cluster: Cluster,
+  pod: Pod,
+  query: Record<string, string | number | boolean>,
+  signal: AbortSignal,
+): AsyncGenerator<TimedLine> {
+  const stream = await open(cluster, pod, query, signal);
+  if (stream) for await (const text of linesOf(stream)) yield toLine(pod, text);
 }
 
 /** Opens the log of a pod; null where there is none yet, or no longer. */

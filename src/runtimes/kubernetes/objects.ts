@@ -1,5 +1,5 @@
 import type { ClusterObject, Container, DeploymentObject, Template } from './kinds.ts';
-import type { Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Probe, ProgramSpec, RegistryAccess, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 import { BARE, type Extensions } from './extensions.ts';
 import { ANNOTATION, LABEL, identityLabels } from './labels.ts';
 import { annotationsFor, metadataOf, nameOf } from './metadata.ts';
@@ -15,8 +15,21 @@ const DRAIN_SECONDS = 2;
 /** Bytes that the variables and files of a release may take together: a Secret has at most 1 MiB. */
 export const MOST_SECRET_BYTES = 1_000_000;
 
-const secretName = ({ hostname, identity }: WorkloadSpec): string => `${hostname}-${identity.generation}`;
-const registryName = ({ hostname }: WorkloadSpec): string => `${hostname}-registry`;
+/** Images may start as root and change their user; none needs packets of its own making or device files. */
+const RESTRICTIONS = { allowPrivilegeEscalation: false, capabilities: { drop: ['NET_RAW', 'MKNOD'] } };
+
+/** Names of the Secrets that a pod reads. */
+export interface SecretNames {
+  /** Variables and files. */
+  variables: string;
+  /** Access to the registry of the image. */
+  registry: string;
+}
+
+const secretsOf = ({ hostname, identity }: WorkloadSpec): SecretNames => ({
+  variables: `${hostname}-${identity.generation}`,
+  registry: `${hostname}-registry`,
+});
 const claimName = (storageId: string): string => `data-${storageId}`;
 
 /** Returns a release as its record keeps it; `eventScaler` scales it by events. */
@@ -30,7 +43,7 @@ export function releaseOf(spec: WorkloadSpec, companions: ClusterObject[], event
     deployment: deploymentOf(spec),
     ...(autoscaler ? { autoscaler } : {}),
     // The variables of each release go when the next one serves.
-    objects: objects.filter((name) => name !== `Secret/${secretName(spec)}`).flatMap(withSecret),
+    objects: objects.filter((name) => name !== `Secret/${secretsOf(spec).variables}`).flatMap(withSecret),
   };
 }
 
@@ -40,9 +53,10 @@ const withSecret = (name: string): string[] =>
 
 /** Returns all objects of a release but its Deployment and its autoscaler, in the order in which they are applied. */
 export function companionsOf(spec: WorkloadSpec, extensions: Extensions = BARE): ClusterObject[] {
+  const secrets = secretsOf(spec);
   return [
-    variablesOf(spec),
-    ...(spec.registry ? [registryOf(spec, spec.registry)] : []),
+    variablesOf(spec, secrets.variables),
+    ...(spec.registry ? [registryOf(spec, secrets.registry, spec.registry)] : []),
     ...spec.storage.map((storage) => claimOf(spec, storage)),
     ...(spec.ports.length > 0 ? [serviceOf(spec)] : []),
     ...routesOf(spec, extensions),
@@ -54,6 +68,7 @@ export function companionsOf(spec: WorkloadSpec, extensions: Extensions = BARE):
 export function deploymentOf(spec: WorkloadSpec): DeploymentObject {
   const { identity, hostname } = spec;
   const metadata = metadataOf(spec, hostname, 'DEPLOYMENTS');
+  const template = templateOf(spec, secretsOf(spec), spec.gracePeriodSeconds + DRAIN_SECONDS, servingOf(spec));
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -72,12 +87,18 @@ export function deploymentOf(spec: WorkloadSpec): DeploymentObject {
         spec.storage.length > 0
           ? { type: 'Recreate' }
           : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: '25%' } },
-      template: templateOf(spec),
+      template: { ...template, spec: { ...template.spec, ...placementOf(spec) } },
     },
   };
 }
 
-function templateOf(spec: WorkloadSpec): Template {
+/** Returns the template of a pod that runs a program; `parts` are further fields of its container. */
+export function templateOf(
+  spec: ProgramSpec,
+  secrets: SecretNames,
+  graceSeconds: number,
+  parts: Record<string, unknown>,
+): Template {
   const { identity } = spec;
   return {
     metadata: {
@@ -87,14 +108,13 @@ function templateOf(spec: WorkloadSpec): Template {
     spec: {
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      terminationGracePeriodSeconds: spec.gracePeriodSeconds + DRAIN_SECONDS,
+      terminationGracePeriodSeconds: graceSeconds,
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
-      ...placementOf(spec),
-      ...(spec.registry ? { imagePullSecrets: [{ name: registryName(spec) }] } : {}),
-      containers: [containerOf(spec)],
+      ...(spec.registry ? { imagePullSecrets: [{ name: secrets.registry }] } : {}),
+      containers: [{ ...containerOf(spec, secrets), ...parts }],
       volumes: [
         ...(spec.files.length > 0
-          ? [{ name: 'files', secret: { secretName: secretName(spec), defaultMode: 0o444 } }]
+          ? [{ name: 'files', secret: { secretName: secrets.variables, defaultMode: 0o444 } }]
           : []),
         ...spec.storage.map(({ id }) => ({
           name: claimName(id),
@@ -105,10 +125,9 @@ function templateOf(spec: WorkloadSpec): Template {
   };
 }
 
-function containerOf(spec: WorkloadSpec): Container {
+function containerOf(spec: ProgramSpec, secrets: SecretNames): Container {
   const { cpuMilli, memoryMib } = spec.resources;
   const amounts = { cpu: `${cpuMilli}m`, memory: `${memoryMib}Mi` };
-  const readiness = readinessOf(spec);
   return {
     name: CONTAINER,
     image: spec.image,
@@ -118,23 +137,26 @@ function containerOf(spec: WorkloadSpec): Container {
     ...(spec.arguments.length > 0 ? { args: spec.arguments.map(literal) } : {}),
     env: Object.keys(spec.environment).map((name) => ({
       name,
-      valueFrom: { secretKeyRef: { name: secretName(spec), key: name } },
+      valueFrom: { secretKeyRef: { name: secrets.variables, key: name } },
     })),
-    ports: spec.ports.map((port) => ({ containerPort: port.internalPort, protocol: transportOf(port) })),
     resources: { requests: amounts, limits: amounts },
-    ...(readiness ? { readinessProbe: probeOf(readiness) } : {}),
-    ...(spec.liveness ? { livenessProbe: probeOf(spec.liveness) } : {}),
-    lifecycle: { preStop: { sleep: { seconds: DRAIN_SECONDS } } },
-    securityContext: {
-      allowPrivilegeEscalation: false,
-      // Images may start as root and change their user; none needs packets of its own making or device files.
-      capabilities: { drop: ['NET_RAW', 'MKNOD'] },
-      ...(spec.hasReadOnlyRoot ? { readOnlyRootFilesystem: true } : {}),
-    },
+    securityContext: RESTRICTIONS,
     volumeMounts: [
       ...spec.files.map(({ path }, n) => ({ name: 'files', mountPath: path, subPath: fileKey(n), readOnly: true })),
       ...spec.storage.map(({ id, mountPath }) => ({ name: claimName(id), mountPath })),
     ],
+  };
+}
+
+/** Returns the fields of a container that serves. */
+function servingOf(spec: WorkloadSpec): Record<string, unknown> {
+  const readiness = readinessOf(spec);
+  return {
+    ports: spec.ports.map((port) => ({ containerPort: port.internalPort, protocol: transportOf(port) })),
+    ...(readiness ? { readinessProbe: probeOf(readiness) } : {}),
+    ...(spec.liveness ? { livenessProbe: probeOf(spec.liveness) } : {}),
+    lifecycle: { preStop: { sleep: { seconds: DRAIN_SECONDS } } },
+    ...(spec.hasReadOnlyRoot ? { securityContext: { ...RESTRICTIONS, readOnlyRootFilesystem: true } } : {}),
   };
 }
 
@@ -174,10 +196,11 @@ function probeOf({ check, ...times }: Probe): Record<string, unknown> {
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-function variablesOf(spec: WorkloadSpec): ClusterObject {
-  const metadata = metadataOf(spec, secretName(spec), 'SECRETS');
+/** Returns the Secret with variables and files. */
+export function variablesOf(spec: ProgramSpec, name: string): ClusterObject {
+  const metadata = metadataOf(spec, name, 'SECRETS');
   const files = spec.files.map(({ content }, n) => [fileKey(n), base64(content)]);
-  const variables = Object.entries(spec.environment).map(([name, value]) => [name, base64(value)]);
+  const variables = Object.entries(spec.environment).map(([key, value]) => [key, base64(value)]);
   return {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -189,22 +212,24 @@ function variablesOf(spec: WorkloadSpec): ClusterObject {
   };
 }
 
-function registryOf(
-  spec: WorkloadSpec,
-  { host, username, password }: NonNullable<WorkloadSpec['registry']>,
+/** Returns the Secret with the access to a registry. */
+export function registryOf(
+  spec: ProgramSpec,
+  name: string,
+  { host, username, password }: RegistryAccess,
 ): ClusterObject {
   const server = host === 'docker.io' ? 'https://index.docker.io/v1/' : host;
   const auths = { [server]: { username, password, auth: base64(`${username}:${password}`) } };
   return {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: metadataOf(spec, registryName(spec), 'SECRETS'),
+    metadata: metadataOf(spec, name, 'SECRETS'),
     type: 'kubernetes.io/dockerconfigjson',
     data: { '.dockerconfigjson': base64(JSON.stringify({ auths })) },
   };
 }
 
-const claimOf = (spec: WorkloadSpec, { id, sizeGib }: WorkloadSpec['storage'][number]): ClusterObject => ({
+export const claimOf = (spec: ProgramSpec, { id, sizeGib }: ProgramSpec['storage'][number]): ClusterObject => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
   metadata: metadataOf(spec, claimName(id), 'PERSISTENT_VOLUME_CLAIMS'),

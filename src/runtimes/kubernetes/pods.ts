@@ -6,7 +6,7 @@ import type { InstanceExit, InstanceObservation, WorkloadIdentity } from '#runti
 
 /** Returns the pods of a service, oldest first; those that end are left out, as nothing leads to them any more. */
 export async function listPods(cluster: Cluster, identity: WorkloadIdentity): Promise<Pod[]> {
-  const pods = await list<Pod>(cluster, 'Pod', namespaceOf(identity), ofService(identity));
+  const pods = await list<Pod>(cluster, 'Pod', namespaceOf(identity), `${ofService(identity)},!${LABEL.task}`);
   return pods
     .filter(({ metadata, status }) => !metadata.deletionTimestamp && status?.phase !== 'Failed')
     .toSorted((one, other) => orderOf(one).localeCompare(orderOf(other)));
@@ -16,7 +16,7 @@ const orderOf = ({ metadata }: Pod): string => `${metadata.creationTimestamp} ${
 
 export const generationOf = ({ metadata }: Pod): number => Number(metadata.labels?.[LABEL.generation] ?? 0);
 
-const containerOf = ({ status }: Pod) => status?.containerStatuses?.find(({ name }) => name === CONTAINER);
+export const containerOf = ({ status }: Pod) => status?.containerStatuses?.find(({ name }) => name === CONTAINER);
 
 export const isReady = (pod: Pod): boolean =>
   pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
@@ -47,7 +47,8 @@ function stateOf(pod: Pod, state: ContainerState | undefined): InstanceObservati
 /** Names of signals by their number, for those that end containers. */
 const SIGNALS: Record<number, string> = { 6: 'SIGABRT', 9: 'SIGKILL', 11: 'SIGSEGV', 15: 'SIGTERM' };
 
-function exitOf(ended: Ended): InstanceExit {
+/** Returns how a container ended. */
+export function exitOf(ended: Ended): InstanceExit {
   const number = ended.signal ?? (ended.exitCode > 128 && ended.exitCode < 160 ? ended.exitCode - 128 : 0);
   const signal = SIGNALS[number] ?? null;
   return {

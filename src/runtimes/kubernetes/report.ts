@@ -1,4 +1,4 @@
-import type { RuntimeReport } from '#runtimes/runtime.ts';
+import type { RuntimeFeature, RuntimeReport } from '#runtimes/runtime.ts';
 import type { Cluster } from './cluster.ts';
 import { asRuntimeError } from './errors.ts';
 import { API, CHOSEN, findExtensions, listApis, type Extensions } from './extensions.ts';
@@ -25,11 +25,12 @@ export async function reportOf(cluster: Cluster): Promise<RuntimeReport> {
 async function look(cluster: Cluster): Promise<RuntimeReport> {
   const { gitVersion, major, minor } =
     await cluster.connection.get<Record<'gitVersion' | 'major' | 'minor', string>>('/version');
-  const missing = await missingRights(cluster);
-  if (missing.length > 0)
+  const lacking = await missingRights(cluster);
+  const needed = lacking.filter(({ feature }) => feature === undefined);
+  if (needed.length > 0)
     return {
       ok: false,
-      description: `Kubernetes ${gitVersion}: the account of the kubeconfig lacks rights: ${missing.join('; ')}. Apply what \`quarterdeck cluster rbac\` prints.`,
+      description: `Kubernetes ${gitVersion}: ${lackOf(needed)}`,
       limits: [],
     };
   const [nodes, storage, extensions] = await Promise.all([
@@ -44,12 +45,8 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
     limits.push('No storage class: services with volumes wait for volumes that somebody makes by hand.');
   limits.push(...limitsOf(extensions));
   const description = `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`;
-  return {
-    ok: true,
-    description,
-    limits,
-    ...(extensions.apis.has(API.keda) ? {} : { missing: { keda: KEDA_MISSING } }),
-  };
+  const missing = { ...missingFeatures(lacking), ...(extensions.apis.has(API.keda) ? {} : { keda: KEDA_MISSING }) };
+  return { ok: true, description, limits, ...(Object.keys(missing).length > 0 ? { missing } : {}) };
 }
 
 /** Tells what the extensions of a cluster lack, and how to change that. */
@@ -75,6 +72,25 @@ function limitsOf(extensions: Extensions): string[] {
   return limits;
 }
 
+/** Right that the account lacks, for people. */
+interface Lack {
+  text: string;
+  feature: RuntimeFeature | undefined;
+}
+
+const lackOf = (lacking: Lack[]): string =>
+  `the account of the kubeconfig lacks rights: ${lacking.map(({ text }) => text).join('; ')}. Apply what \`quarterdeck cluster rbac\` prints.`;
+
+/** Returns the features for which the account lacks rights, each with the remedy. */
+function missingFeatures(lacking: Lack[]): Partial<Record<RuntimeFeature, string>> {
+  const features = [...new Set(lacking.flatMap(({ feature }) => feature ?? []))];
+  const remedyOf = (one: RuntimeFeature) => {
+    const sentence = lackOf(lacking.filter(({ feature }) => feature === one));
+    return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;
+  };
+  return Object.fromEntries(features.map((feature) => [feature, remedyOf(feature)]));
+}
+
 /** Returns the number of objects at a path: the cluster tells it with the first of them. */
 async function count({ connection }: Cluster, path: string): Promise<number> {
   const { items, metadata } = await connection.get<List<ClusterObject>>(path, { query: { limit: 1 } });
@@ -82,7 +98,7 @@ async function count({ connection }: Cluster, path: string): Promise<number> {
 }
 
 /** Asks the cluster for each right, and names those that are missing. */
-async function missingRights(cluster: Cluster): Promise<string[]> {
+async function missingRights(cluster: Cluster): Promise<Lack[]> {
   const apis = await listApis(cluster);
   const needed = RIGHTS.filter(({ api }) => api === undefined || apis.has(api));
   const asked = needed.flatMap((right) => right.verbs.map((verb) => ({ right, verb })));
@@ -91,7 +107,8 @@ async function missingRights(cluster: Cluster): Promise<string[]> {
   return needed.flatMap((right) => {
     const verbs = refused.filter((one) => one.right === right).map(({ verb }) => verb);
     const where = right.group === '' ? right.resource : `${right.resource}.${right.group}`;
-    return verbs.length === 0 ? [] : [`${verbs.join(', ')} ${where} (${right.reason})`];
+    if (verbs.length === 0) return [];
+    return [{ text: `${verbs.join(', ')} ${where} (${right.reason})`, feature: right.feature }];
   });
 }
 

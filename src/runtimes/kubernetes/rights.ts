@@ -1,3 +1,4 @@
+import type { RuntimeFeature } from '#runtimes/runtime.ts';
 import { API } from './extensions.ts';
 
 /** Rights that the control plane needs in a cluster. The check at connection asks for each; `quarterdeck cluster rbac` prints them. */
@@ -7,6 +8,8 @@ export interface Right {
   verbs: string[];
   /** Use of the right, for people. */
   reason: string;
+  /** Feature that alone needs the right: without it the cluster lacks the feature and is used all the same. */
+  feature?: RuntimeFeature;
   /** API without which the right is not needed. */
   api?: string;
 }
@@ -21,6 +24,7 @@ export const RIGHTS: readonly Right[] = [
     reason: 'each environment has one',
   },
   { group: 'apps', resource: 'deployments', verbs: CHANGE, reason: 'each service has one' },
+  { group: 'batch', resource: 'jobs', verbs: CHANGE, reason: 'each run of a job is one', feature: 'tasks' },
   { group: '', resource: 'services', verbs: CHANGE, reason: 'names of services within an environment' },
   { group: '', resource: 'secrets', verbs: CHANGE, reason: 'variables and files of a release' },
   { group: '', resource: 'configmaps', verbs: CHANGE, reason: 'the record of a service' },
@@ -28,6 +32,8 @@ export const RIGHTS: readonly Right[] = [
   { group: 'networking.k8s.io', resource: 'ingresses', verbs: CHANGE, reason: 'HTTP from outside' },
   { group: 'networking.k8s.io', resource: 'networkpolicies', verbs: CHANGE, reason: 'environments are kept apart' },
   { group: '', resource: 'pods', verbs: ['get', 'list'], reason: 'states of instances' },
+  { group: '', resource: 'pods', verbs: ['patch'], reason: 'runs of jobs are ended', feature: 'tasks' },
+  { group: '', resource: 'events', verbs: ['list'], reason: 'why a run of a job gets no pod', feature: 'tasks' },
   { group: '', resource: 'pods/log', verbs: ['get'], reason: 'logs' },
   { group: '', resource: 'pods/exec', verbs: ['get', 'create'], reason: 'programs beside a service' },
   { group: '', resource: 'nodes', verbs: ['list'], reason: 'the size of the cluster' },

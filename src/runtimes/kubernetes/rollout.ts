@@ -15,14 +15,13 @@ import type { FoundDeployment, Pod } from './kinds.ts';
 import { LABEL, namespaceOf } from './labels.ts';
 import { lastLinesOf } from './logs.ts';
 import { tellOutside } from './outside.ts';
+import { Patience } from './patience.ts';
 import { generationOf, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
 import { applyRelease, removeMade, removeOldSecrets, removeRollout, stopped } from './submit.ts';
 
 /** Milliseconds between two looks at a rollout. */
 const LOOK_MS = 400;
-/** Milliseconds that the cluster may be away during a rollout, which goes on meanwhile. */
-const AWAY_MS = 5 * 60_000;
 /** Milliseconds that the pods of a candidate may take to end once it is taken back. */
 const WITHDRAWN_MS = 15_000;
 /** Log lines of the candidate that an error quotes. */
@@ -57,25 +56,17 @@ export async function followRollout(cluster: Cluster, handle: Handle, context: R
 
 async function waitForRollout(cluster: Cluster, { identity, data }: Handle, context: RuntimeContext): Promise<void> {
   const told = new Set<string>();
-  let awaySince: number | null = null;
+  const tell = (line: string) => tellOnce(line, told, context);
+  const patience = new Patience(tell);
   for (;;) {
     context.signal.throwIfAborted();
-    try {
-      if (await look(cluster, identity, String(data['hostname']), (line) => tellOnce(line, told, context))) return;
-      awaySince = null;
-    } catch (error) {
-      const failure = asRuntimeError(error);
-      if (failure.code !== 'unreachable') throw failure;
-      // The rollout goes on by itself; only its end is not seen.
-      awaySince ??= Date.now();
-      if (Date.now() - awaySince > AWAY_MS) throw failure;
-      tellOnce(failure.message, told, context);
-    }
+    if (await patience.ask(() => look(cluster, identity, String(data['hostname']), tell))) return;
     await sleep(LOOK_MS, undefined, { signal: context.signal });
   }
 }
 
-function tellOnce(line: string, told: Set<string>, context: RuntimeContext): void {
+/** Tells a line unless it was told before. */
+export function tellOnce(line: string, told: Set<string>, context: RuntimeContext): void {
   if (told.has(line)) return;
   told.add(line);
   context.log(line);

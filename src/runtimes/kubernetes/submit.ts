@@ -47,7 +47,7 @@ export async function submitRelease(cluster: Cluster, spec: WorkloadSpec, contex
   const release = releaseOf(spec, companions, events?.scaler);
   for (const hint of [whyNotScaled(spec, extensions.hasMetrics), whyHostsUnsecured(spec, extensions)])
     if (hint !== null) context.log(hint);
-  await ensureNamespace(cluster, spec, context.signal);
+  await ensureNamespace(cluster, spec.identity, context.signal);
   let unwanted: string[] = [];
   const record = await changeRecord(cluster, spec.identity, (present) => {
     const serving = present?.serving ?? null;
@@ -146,12 +146,16 @@ const applyAt = (
 };
 
 /** Creates the namespace of an environment; one that is being deleted is waited for. */
-async function ensureNamespace(cluster: Cluster, spec: WorkloadSpec, signal: AbortSignal): Promise<void> {
-  const { [LABEL.service]: _service, ...labels } = identityLabels(spec.identity);
-  const name = namespaceOf(spec.identity);
+export async function ensureNamespace(
+  cluster: Cluster,
+  identity: WorkloadSpec['identity'],
+  signal: AbortSignal,
+): Promise<void> {
+  const { [LABEL.service]: _service, ...labels } = identityLabels(identity);
+  const name = namespaceOf(identity);
   for (const end = Date.now() + NAMESPACE_MS; ; await sleep(LOOK_MS, undefined, { signal })) {
     const present = await find(cluster, 'Namespace', undefined, name);
-    if (present && present.metadata.labels?.[LABEL.installation] !== spec.identity.installation)
+    if (present && present.metadata.labels?.[LABEL.installation] !== identity.installation)
       throw new RuntimeError('refused', `The namespace ${name} is there and not ours: remove or rename it.`);
     if (present && !present.metadata.deletionTimestamp) return;
     if (!present) {

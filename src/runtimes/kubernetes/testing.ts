@@ -53,6 +53,7 @@ export class TestGateway {
 }
 
 const KINDS: Kind[] = [
+  'Job',
   'Deployment',
   'Pod',
   'Service',

@@ -27,7 +27,7 @@ export const job: Kind<JobSpec, JobInput & { name: string }> = {
   toView: toJobView,
   deployment: jobDeployment,
   hooks: jobHooks,
-  requires: ({ source }) => ('image' in source ? ['registry-images', 'tasks'] : ['tasks']),
+  requires: ({ source }) => ('image' in source ? ['registry-images', 'tasks'] : ['builds', 'tasks']),
   icon: ({ schedule }) => (schedule.cronjob ? 'cron-job' : 'lifecycle-job'),
   details: detailsOf,
   deploy: {

@@ -33,7 +33,7 @@ export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> =
   toSpec: toTerraformSpec,
   toView: toTerraformView,
   deployment: terraformDeployment,
-  requires: () => ['tasks'],
+  requires: () => ['builds', 'tasks', 'host-address'],
   deploy: {
     body: TerraformDeployRequest,
     group: 'terraforms',

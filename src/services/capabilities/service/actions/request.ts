@@ -156,6 +156,7 @@ const NEEDS: Record<RuntimeFeature, string> = {
   'registry-images': 'runs an image of a registry',
   'machine-programs': 'runs a program of a host machine',
   tasks: 'runs commands to their end',
+  'host-address': 'keeps its state in Quarterdeck, which its commands must reach',
   'database-backups': 'is a managed database, which is backed up from its container',
   egress: 'reaches listed hosts only, through a proxy',
   kubernetes: 'runs on Kubernetes only',

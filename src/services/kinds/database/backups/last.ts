@@ -47,6 +47,7 @@ export const backUpBeforeRemoval: NonNullable<KindHooks['beforeRemoval']> = asyn
     if (row.wanted !== 'running') {
       log('It is stopped: it is started for its last backup.');
       handle = await runtime.restart(handle, removal.generation, { signal, log });
+      await runtime.progress?.(handle, { signal, log });
     }
     const server = await serverOf(context, organizationId, { ...row, handle, wanted: 'running' }, runtime);
     const made = await makeFile(context, backup, server, signal);

@@ -70,7 +70,9 @@ export async function restoreFrom(server: Server, restoration: Restoration, sign
     if (!restoration.isLoaded) await run(server, steps.load, { stdin: restoration.dump(), stdout: nowhere() }, signal);
     if (steps.restart) {
       await restoration.loaded();
-      handle = await server.runtime.restart(handle, restoration.asked, { signal, log: () => undefined });
+      const context = { signal, log: () => undefined };
+      handle = await server.runtime.restart(handle, restoration.asked, context);
+      await server.runtime.progress?.(handle, context);
       await restoration.restarted(handle);
     }
     for (const tool of steps.after) await untilIn({ ...server, handle }, tool, steps.restart, signal);
