@@ -7,7 +7,8 @@ import path from 'node:path';
 import type { ClientConfig } from 'pg';
 import { pino } from 'pino';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { firstSteps, openBase, tokenFile } from '#app/install.ts';
+import { openBase } from '#app/install.ts';
+import { firstSteps, tokenFile } from '#clusters/first-steps.ts';
 import { systemClock } from '#kernel/clock.ts';
 import { newId } from '#kernel/ids.ts';
 import { readToken } from '#platform/access/tokens.ts';
@@ -65,7 +66,7 @@ test('a first start whose commit is never answered shows the token of what it ma
     const first = await firstSteps(base, 'fake');
     expect(way.broken).toBe(1);
     expect(readFileSync(tokenFile(settings), 'utf8')).toBe(`${first?.token}\n`);
-    expect((await readToken(direct.db, first!.token, new Date()))?.principal.grants).toMatchObject([
+    expect((await readToken(direct.db, first!.token!, new Date()))?.principal.grants).toMatchObject([
       { organizationId: first!.organizationId },
     ]);
     expect(await direct.db.selectFrom('organization').select('id').execute()).toEqual([{ id: first!.organizationId }]);
