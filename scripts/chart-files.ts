@@ -29,7 +29,9 @@ export async function chartValuesPage(): Promise<string> {
 
 function leavesOf({ properties, description = '' }: Schema, value: unknown, names: string[]): string[] {
   if (!properties)
-    return value === undefined ? [] : [`| \`${names.join('.')}\` | ${show(value)} | ${description.replaceAll('|', '\\|')} |`];
+    return value === undefined
+      ? []
+      : [`| \`${names.join('.')}\` | ${show(value)} | ${description.replaceAll('|', '\\|')} |`];
   const values = (value ?? {}) as Record<string, unknown>;
   return Object.entries(properties).flatMap(([name, inner]) => leavesOf(inner, values[name], [...names, name]));
 }

@@ -320,7 +320,12 @@ export const SETTINGS = {
     text,
     'Host of the API server of that cluster; Kubernetes sets it in each pod.',
   ),
-  kubernetesPort: setting('KUBERNETES_SERVICE_PORT', 443, integer(1, 65535), 'Its port; Kubernetes sets it in each pod.'),
+  kubernetesPort: setting(
+    'KUBERNETES_SERVICE_PORT',
+    443,
+    integer(1, 65535),
+    'Its port; Kubernetes sets it in each pod.',
+  ),
   serviceAccountDir: setting(
     'QUARTERDECK_SERVICE_ACCOUNT_DIR',
     '/var/run/secrets/kubernetes.io/serviceaccount',

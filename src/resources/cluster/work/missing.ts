@@ -17,10 +17,7 @@ export interface Lack {
 }
 
 /** Returns why a cluster cannot be deployed, or undefined if it can. Called by isReady and, before it begins, by the cluster's work. */
-export async function lackOf(
-  parts: Pick<Context, 'db' | 'settings'>,
-  cluster: Deployable,
-): Promise<Lack | undefined> {
+export async function lackOf(parts: Pick<Context, 'db' | 'settings'>, cluster: Deployable): Promise<Lack | undefined> {
   if (cluster.runtime === 'kubernetes' && !cluster.has_kubeconfig && !(await mayUseOwnAccount(parts, cluster)))
     return {
       message: `Cluster ${cluster.name} has no kubeconfig, and no Kubernetes is made from here.`,
