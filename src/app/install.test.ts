@@ -78,6 +78,27 @@ test('a first start whose commit is never answered shows the token of what it ma
   }
 });
 
+test('a first start with temporary data makes no administrator token, whose file would be lost', async () => {
+  const clone = await cloneDatabase(inject('postgres'), inject('template'));
+  const direct = openDatabase({ config: { ...clone.config, max: 2 } });
+  try {
+    const { vault } = await openInstallation(direct.db, [randomBytes(32)]);
+    const settings = readSettings({ QUARTERDECK_TEMPORARY_DATA: 'true', QUARTERDECK_OWN_CLUSTER: 'first' });
+    const log = pino({ level: 'silent' });
+    const platform = { db: direct.db, vault, settings, clock: systemClock, log, notify: () => undefined };
+    const patiently = <T>(work: () => Promise<T>) => work();
+    expect(await firstSteps({ platform, settings, nodeId: newId(), patiently }, 'kubernetes')).toMatchObject({
+      token: null,
+    });
+    expect(await direct.db.selectFrom('api_token').select('id').execute()).toEqual([]);
+    const cluster = await direct.db.selectFrom('cluster').select(['runtime', 'node_id', 'state']).execute();
+    expect(cluster).toEqual([{ runtime: 'kubernetes', node_id: null, state: 'DEPLOYMENT_QUEUED' }]);
+  } finally {
+    await direct.close();
+    await clone.drop();
+  }
+});
+
 /** Counts the connections that serve 40 statements at once. Each statement holds its connection for a while, so that they overlap. */
 async function connectionsOf(db: Database): Promise<number> {
   const one = async () =>

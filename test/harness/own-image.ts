@@ -21,7 +21,7 @@ export async function addBase(archive: Pack): Promise<void> {
 
 /** Returns the files of the tree that a build of the image gets, relative to its root. */
 export function contextFiles(): string[] {
-  const rules = dockerignore().add(readFileSync(path.join(ROOT, 'deploy/Dockerfile.dockerignore'), 'utf8'));
+  const rules = dockerignore.default().add(readFileSync(path.join(ROOT, 'deploy/Dockerfile.dockerignore'), 'utf8'));
   const all = ['LICENSE', 'package.json', 'package-lock.json'].concat(
     ['src', 'migrations', 'examples'].flatMap((folder) => filesBelow(folder)),
   );
