@@ -35,7 +35,7 @@ const reached = async (id: string) => [
 ];
 
 const isReady = async (actor: Actor, id: string): Promise<boolean> =>
-  ok(await actor.get(`/organization/${actor.organizationId}/cluster/${id}/isReady`)).is_ready;
+  ok(await actor.get(`/organization/${actor.organizationId}/cluster/${id}/isReady`), 200).is_ready;
 
 const NOT_REACHED = [null, null];
 
@@ -92,7 +92,6 @@ describe('the account of the control plane', () => {
 
   test('gives way to a kubeconfig', async () => {
     writeToken('third token', 3000);
-    app.platform.settings.ownCluster = ['first'];
     const actor = await app.organization();
     app.platform.settings.ownCluster = [actor.organizationId];
     const id = await makeCluster(actor);

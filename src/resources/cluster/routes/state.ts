@@ -61,7 +61,6 @@ export const stateRoutes: Route[] = [
     target: clusterTarget,
     action: 'cluster.read',
     answer: { status: 200, body: ClusterReadiness },
-    readsOnlyTarget: true,
     handler: async (call) => ({
       is_ready: (await lackOf(call, call.target)) === undefined && !isLocked(call.target, call.clock.now()),
     }),
