@@ -40,7 +40,8 @@ export function packageFiles(): string[] {
   return wanted.flatMap(([name]) => filesBelow(name, `${name}/node_modules/**`));
 }
 
-const filesBelow = (folder: string, ...exclude: string[]): string[] =>
+/** Returns the files below a folder of the tree. */
+export const filesBelow = (folder: string, ...exclude: string[]): string[] =>
   globSync(`${folder}/**`, { cwd: ROOT, exclude }).filter((file) => statSync(path.join(ROOT, file)).isFile());
 
 /** Adds the program at /app, as deploy/Dockerfile does. */
