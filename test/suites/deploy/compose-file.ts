@@ -4,6 +4,7 @@ import { parse } from 'yaml';
 /** Service of a compose file, as far as deploy/compose.yaml uses it. */
 export interface ComposeService {
   image: string;
+  user?: string;
   command?: string[];
   network_mode?: string;
   environment: Record<string, string>;

@@ -44,18 +44,17 @@ if [ ! -s $data/PG_VERSION ]; then
   /pg/bin/initdb -D $data -U "$POSTGRES_USER" --pwfile=/tmp/password $POSTGRES_INITDB_ARGS --locale=C
   echo "create database \\"$POSTGRES_DB\\"" | /pg/bin/postgres --single -D $data postgres
 fi
-shift
 exec /pg/bin/postgres -D $data -c unix_socket_directories=/var/run/postgresql "$@"
 `;
 
 /** Adds the project's own PostgreSQL in the place of the official image. */
 async function addDatabase(archive: Pack): Promise<void> {
   await addBusybox(archive);
-  const native = embeddedBinaries()!;
+  const native = path.relative('.', embeddedBinaries()!);
   for (const file of filesBelow(native))
     await addFile(archive, `pg/${path.relative(native, file)}`, realpathSync(file));
-  for (const program of ['postgres', 'initdb']) await addLibraries(archive, `${native}/bin/${program}`);
-  archive.entry({ name: 'start', mode: 0o755 }, DATABASE_START);
+  for (const program of ['postgres', 'initdb']) await addLibraries(archive, path.resolve(native, 'bin', program));
+  archive.entry({ name: 'bin/postgres', mode: 0o755 }, DATABASE_START);
   for (const name of ['var/lib/postgresql', 'var/run/postgresql'])
     archive.entry({ name, type: 'directory', uid: 1000, gid: 1000, mode: 0o755 });
 }
@@ -96,6 +95,7 @@ async function startService(name: string, service: ComposeService): Promise<Dock
   const container = await docker.createContainer({
     name: `${PROJECT}-${name}`,
     Image: service.image,
+    ...(service.user ? { User: service.user } : {}),
     ...(service.command ? { Cmd: service.command } : {}),
     Env: Object.entries(service.environment).map(([key, value]) => `${key}=${value ?? ''}`),
     HostConfig: {
@@ -131,6 +131,11 @@ const untilHealthy = (container: Docker.Container, { healthcheck: { test: comman
     .poll(() => exec(container, command.slice(1)).then(({ status }) => status), { timeout: 90_000, interval: 500 })
     .toBe(0);
 
+/** A file whose setup failed has not made everything. */
+function unlessAbsent(error: { statusCode?: number }): void {
+  if (error.statusCode !== 404) throw error;
+}
+
 describe('the image of deploy/Dockerfile', () => {
   let folder: string;
   let file: ComposeFile;
@@ -147,8 +152,9 @@ describe('the image of deploy/Dockerfile', () => {
     for (const { Id } of await docker.listContainers({ all: true, filters: { name: [PROJECT] } }))
       await docker.getContainer(Id).remove({ force: true });
     for (const name of ['data', 'database', 'socket', 'trial'])
-      await docker.getVolume(`${PROJECT}-${name}`).remove({ force: true });
-    for (const image of [IMAGE, BASE, HELM, DATABASE]) await docker.getImage(image).remove({ force: true });
+      await docker.getVolume(`${PROJECT}-${name}`).remove({ force: true }).catch(unlessAbsent);
+    for (const image of [IMAGE, BASE, HELM, DATABASE])
+      await docker.getImage(image).remove({ force: true }).catch(unlessAbsent);
     rmSync(folder, { recursive: true, force: true });
   }, 60_000);
 
@@ -178,7 +184,7 @@ describe('the image of deploy/Dockerfile', () => {
         ...Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, String(port)])),
       });
       expect(file.services.database.image).toBe('postgres:18');
-      file.services.database.image = DATABASE;
+      Object.assign(file.services.database, { image: DATABASE, user: '1000:1000' });
       makeKeys(keys);
       const database = await startService('database', file.services.database);
       await untilHealthy(database, {
