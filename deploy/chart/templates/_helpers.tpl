@@ -36,9 +36,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- default (printf "%s-vault" (include "quarterdeck.fullname" .)) .Values.vault.existingSecret -}}
 {{- end }}
 
-{{/* Roles that have a Deployment: one with everything for a trial, else the API and the worker apart. */}}
+{{/* Roles that have a Deployment: one with everything for a trial, else the API and the worker apart; one that serves nothing for maintenance. */}}
 {{- define "quarterdeck.roles" -}}
-{{- ternary "all" "api worker" .Values.database.trial.enabled -}}
+{{- ternary "maintenance" (ternary "all" "api worker" .Values.database.trial.enabled) .Values.maintenance -}}
 {{- end }}
 
 {{/* Name of the role whose pods answer the API. */}}
