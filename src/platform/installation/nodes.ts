@@ -42,6 +42,6 @@ export async function listOtherMachines(db: Database, nodeId: string): Promise<s
   return rows.map(({ name }) => name);
 }
 
-/** Removes a machine whose files end with its process, so that nobody waits for it. A drained one stays: that is an order of the operator. */
+/** Removes a machine whose files end with its process, so that no work waits for it. A drained one stays: that is an order of the operator. */
 export const leave = (db: Database, nodeId: string) =>
   db.deleteFrom('node').where('id', '=', nodeId).where('drained_at', 'is', null).execute();

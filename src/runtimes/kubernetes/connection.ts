@@ -164,7 +164,7 @@ export class Connection {
     };
   }
 
-  /** Connects to the operator's address, or to one that the policy allows, so that a name cannot lead elsewhere in between. */
+  /** Connects to the operator's address, or to one that the policy allows. A name cannot lead elsewhere in between. */
   async #dial(): Promise<Socket> {
     const host = this.#url.hostname.replace(/^\[|\]$/g, '');
     const isTls = this.#url.protocol === 'https:';

@@ -76,7 +76,7 @@ async function served(): Promise<string> {
   return (await request(`http://${spec.clusterIP}:8080/`, { reset: true })).body.text();
 }
 
-/** Requests without a pause, on connections that are kept and on new ones, until `end`, which returns how many were sent and which failed. */
+/** Sends requests without a pause, on kept and on new connections. Returns what ends it and reports. */
 function load(where: string) {
   const failures: string[] = [];
   const kept = new Agent();
@@ -211,7 +211,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     ).id;
     await ask('POST', `/container/${container}/deploy`);
     await expect.poll(state, { timeout: 60_000 }).toBe('DEPLOYED');
-    expect(await served()).toBe('release 1');
+    await expect.poll(served).toBe('release 1');
   });
 
   test(
@@ -227,7 +227,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
       const { sent, failures } = await endLoad();
       expect(failures).toEqual([]);
       expect(sent).toBeGreaterThan(100);
-      expect(await served()).toBe('release 2');
+      await expect.poll(served).toBe('release 2');
       expect((await podsOf('api')).filter((pod) => before.includes(pod))).toEqual([]);
     },
   );
@@ -239,7 +239,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     await ask('POST', `/container/${container}/deploy`, { image_tag: '1' });
     for (const pid of processes) process.kill(pid, 'SIGKILL');
     await expect.poll(() => state().catch(() => 'refused'), { timeout: 90_000 }).toBe('DEPLOYED');
-    expect(await served()).toBe('release 1');
+    await expect.poll(served).toBe('release 1');
   });
 
   test(
@@ -261,7 +261,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
         '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
       ])
         expect(await left(collection), collection).toEqual([]);
-      expect(await served()).toBe('release 1');
+      await expect.poll(served).toBe('release 1');
     },
   );
 });
