@@ -1,10 +1,15 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, mkdir, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import type { ClientConfig } from 'pg';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { createServer } from '#kernel/node-http.ts';
 import { findProgram } from '#runtimes/tools/find-program.ts';
 import { urlOf } from '#test/crash/harness/machine.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
@@ -21,13 +26,19 @@ const NAMESPACE = `plane-${process.pid}`;
 const IMAGE = 'quarterdeck-of-the-tree';
 const RELEASE = 'quarterdeck';
 
+/** This machine as pods reach it. */
+const gateway = cluster.nodeAddress.replace(/\d+$/, '1');
+/** Milliseconds that a command in a pod may take: on a busy machine the program takes some seconds to start. */
+const EXEC_MS = 60_000;
+
 let api: KubernetesApi;
+let urlInPods: (config: ClientConfig) => string;
 let folder: string;
 let registry: TestRegistry;
 let registryUrl: string;
 let url: string;
 let token: string;
-let environment: string;
+let environment: string | undefined;
 let container: string;
 const ends: (() => Promise<unknown>)[] = [];
 
@@ -106,6 +117,30 @@ function load(where: string) {
   };
 }
 
+/** Runs a command of the program in a pod. */
+const program = (pod: string, ...args: string[]) => api.exec(NAMESPACE, pod, ['node', 'src/main.ts', ...args], EXEC_MS);
+
+/** Runs JavaScript in a pod. */
+async function node(pod: string, script: string): Promise<void> {
+  const output = await api.exec(NAMESPACE, pod, ['node', '--eval', script], EXEC_MS);
+  expect(output).toMatchObject({ status: 'Success' });
+}
+
+/** Holds one file for pods, which answers what was PUT; returns its URL. */
+async function holdFile(): Promise<string> {
+  let held = Buffer.alloc(0);
+  const server = createServer((call, answer) => {
+    if (call.method === 'GET') return void answer.end(held);
+    void buffer(call).then((body) => {
+      held = body;
+      answer.end();
+    });
+  }).listen(0, gateway);
+  await once(server, 'listening');
+  ends.push(async () => void server.close());
+  return `http://${gateway}:${(server.address() as AddressInfo).port}/`;
+}
+
 /** Processes of this machine that run in a pod. */
 async function processesOf(pod: string): Promise<number[]> {
   const found = [];
@@ -121,7 +156,6 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     folder = await mkdtemp(path.join(tmpdir(), 'qd-chart-'));
     await writeFile(path.join(folder, 'kubeconfig'), cluster.kubeconfig, { mode: 0o600 });
     api = new KubernetesApi(cluster.kubeconfig);
-    const gateway = cluster.nodeAddress.replace(/\d+$/, '1');
     const image = importImage(
       cluster,
       `${IMAGE}:1`,
@@ -134,6 +168,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     const database = await cloneDatabase(inject('postgres'), 'template0');
     const { host, port } = database.config;
     const postgres = await relay(gateway, { path: `${host}/.s.PGSQL.${port}` });
+    urlInPods = (config) => urlOf({ ...config, host: gateway, port: postgres.port });
     ends.push(
       () => postgres.close(),
       () => database.drop(),
@@ -156,7 +191,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
       });
     const values = {
       image: { repository: IMAGE, tag: '1' },
-      database: { url: urlOf({ ...database.config, host: gateway, port: postgres.port }) },
+      database: { url: urlInPods(database.config) },
       settings: { QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: `${gateway}/32`, QUARTERDECK_RATE_LIMIT_PER_HOUR: 0 },
     };
     await writeFile(path.join(folder, 'values.json'), JSON.stringify(values), { mode: 0o600 });
@@ -164,10 +199,38 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
   }, 120_000);
   afterAll(async () => {
     for (const end of ends) await end();
-    for (const name of [NAMESPACE, `qd-${environment}`]) await api.delete(`/api/v1/namespaces/${name}`);
+    for (const name of [NAMESPACE, ...(environment ? [`qd-${environment}`] : [])])
+      await api.delete(`/api/v1/namespaces/${name}`);
     await api.close();
     await rm(folder, { recursive: true });
   }, 60_000);
+
+  test('is checked by helm: wrong values are refused with what would be right', { timeout: 60_000 }, async () => {
+    const refusal = async (...values: string[]): Promise<string> => {
+      const args = ['template', RELEASE, 'deploy/chart', '--kube-version', '1.34.1'];
+      const sets = values.flatMap((value) => ['--set', value]);
+      return helm(...args, ...sets).then(
+        () => '',
+        ({ stderr }: { stderr: string }) => stderr,
+      );
+    };
+    await helm('lint', 'deploy/chart', '--strict', '--set', 'database.existingSecret=it');
+    expect(await refusal()).toContain('set url or existingSecret to a PostgreSQL of your own, or trial.enabled=true');
+    const database = 'database.existingSecret=it';
+    expect(await refusal(database, 'database.trial.enabled=true')).toContain('a trial has a PostgreSQL of its own');
+    expect(await refusal(database, 'api.replica=2')).toContain("additional properties 'replica' not allowed");
+    expect(await refusal(database, 'terminationGracePeriodSeconds=30')).toContain('got 30, want 40');
+    expect(await refusal(database, 'vault.key=short')).toContain('/vault/key');
+    expect(await refusal(database, 'settings.QUARTERDECK_ROLE=all')).toContain('is set by the chart itself');
+    expect(await refusal(database, 'ingress.enabled=true')).toContain('such as quarterdeck.example.com');
+    const all = [
+      'ingress.enabled=true',
+      'ingress.host=a.example',
+      'serviceMonitor.enabled=true',
+      'httpRoute.enabled=true',
+    ];
+    expect(await refusal(database, ...all, 'httpRoute.host=b.example', 'httpRoute.parentRefs[0].name=public')).toBe('');
+  });
 
   test('is installed by its chart, and its notes lead to a token', { timeout: 120_000 }, async () => {
     const notes = await apply();
@@ -175,7 +238,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     expect(await podsOf('worker')).toHaveLength(2);
     const [, command] = /-- \\\n\s+(node src\/main\.ts token create .*)\n/.exec(notes)!;
     const [pod] = await podsOf('api');
-    const made = await api.exec(NAMESPACE, pod!, command!.split(' '));
+    const made = await api.exec(NAMESPACE, pod!, command!.split(' '), EXEC_MS);
     expect(made).toMatchObject({ status: 'Success' });
     token = made.stdout.trim();
     const service = await api.get<{ spec: { clusterIP: string } }>(
@@ -240,6 +303,27 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     for (const pid of processes) process.kill(pid, 'SIGKILL');
     await expect.poll(() => state().catch(() => 'refused'), { timeout: 90_000 }).toBe('DEPLOYED');
     await expect.poll(served).toBe('release 1');
+  });
+
+  test('is restored from a backup, in the pod for maintenance', { timeout: 120_000 }, async () => {
+    const [worker] = await podsOf('worker');
+    expect(await program(worker!, 'backup', '--output', '/tmp/it.backup')).toMatchObject({ status: 'Success' });
+    const file = await holdFile();
+    await node(worker!, `fetch('${file}', { method: 'PUT', body: fs.readFileSync('/tmp/it.backup') })`);
+    const database = await cloneDatabase(inject('postgres'), 'template0');
+    ends.push(() => database.drop());
+    await apply({ maintenance: true, database: { url: urlInPods(database.config) } });
+    const pods = await podsOf('maintenance');
+    expect(pods).toHaveLength(1);
+    await node(
+      pods[0]!,
+      `fetch('${file}').then((answer) => answer.bytes()).then((bytes) => fs.writeFileSync('/tmp/it.backup', bytes))`,
+    );
+    const restored = await program(pods[0]!, 'restore', '/tmp/it.backup');
+    expect(restored.stdout, restored.stderr).toContain('What runs is what the database has');
+    expect(await program(pods[0]!, 'restore', '--accept')).toMatchObject({ status: 'Success' });
+    expect((await program(pods[0]!, 'token', 'list')).stdout).toContain('admin');
+    expect(await podsOf('api')).toEqual([]);
   });
 
   test(
