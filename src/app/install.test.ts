@@ -83,7 +83,11 @@ test('a first start with temporary data makes no administrator token, whose file
   const direct = openDatabase({ config: { ...clone.config, max: 2 } });
   try {
     const { vault } = await openInstallation(direct.db, [randomBytes(32)]);
-    const settings = readSettings({ QUARTERDECK_TEMPORARY_DATA: 'true', QUARTERDECK_OWN_CLUSTER: 'first' });
+    const settings = readSettings({
+      DATABASE_URL: urlOf(clone.config),
+      QUARTERDECK_TEMPORARY_DATA: 'true',
+      QUARTERDECK_OWN_CLUSTER: 'first',
+    });
     const log = pino({ level: 'silent' });
     const platform = { db: direct.db, vault, settings, clock: systemClock, log, notify: () => undefined };
     const patiently = <T>(work: () => Promise<T>) => work();

@@ -267,7 +267,7 @@ export const SETTINGS = {
     'QUARTERDECK_TEMPORARY_DATA',
     false,
     bool,
-    'Whether that folder ends with the process, as in a container without a volume. The process then owns no clusters: it starts no reverse proxy, the first start makes no administrator token, and the machine leaves the list of machines when the process stops. Wants DATABASE_URL.',
+    'Whether that folder ends with the process, as in a container without a volume. The process then owns no clusters: it starts no reverse proxy, the first start makes no administrator token, and the machine leaves the list of machines when the process stops. Not without DATABASE_URL.',
   ),
   config: setting(
     'QUARTERDECK_CONFIG',
