@@ -117,6 +117,12 @@ function load(where: string) {
   };
 }
 
+/** Returns the lines of a pod's log that report errors. */
+const errorsOf = async (pod: string): Promise<string[]> =>
+  (await api.text(`/api/v1/namespaces/${NAMESPACE}/pods/${pod}/log`))
+    .split('\n')
+    .filter((line) => /"level":"?(50|60|error|fatal)/.test(line));
+
 /** Runs a command of the program in a pod. */
 const program = (pod: string, ...args: string[]) => api.exec(NAMESPACE, pod, ['node', 'src/main.ts', ...args], EXEC_MS);
 
@@ -282,6 +288,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     { timeout: 180_000 },
     async () => {
       const before = await podsOf('api');
+      for (const pod of [...before, ...(await podsOf('worker'))]) expect(await errorsOf(pod), pod).toEqual([]);
       const endLoad = load(`/container/${container}`);
       const upgrade = apply({ settings: { QUARTERDECK_WORKER_SLOTS: 4 } });
       await ask('POST', `/container/${container}/deploy`, { image_tag: '2' });
