@@ -61,7 +61,11 @@ export async function start(
   const settings = { ...given };
   const stops: ShutdownStep[] = [];
   const onStop = (name: string, run: () => Promise<unknown>, leastMs?: number) => stops.push({ name, run, leastMs });
-  const stop = () => shutDown(stops, log);
+  const readiness = { isStarted: false };
+  const stop = () => {
+    readiness.isStarted = false;
+    return shutDown(stops, log);
+  };
   try {
     const base = await openBase(settings, log, progress);
     onStop('database', () => base.close(), DATABASE_STOP_MS);
@@ -76,7 +80,7 @@ export async function start(
     const runtime = await runtimes.choose();
     const sources = createSources(base.platform);
     const metrics = createMetrics(base.database.db);
-    const operations = createOperationsServer(base.database.db, metrics.registry);
+    const operations = createOperationsServer(base.database.db, metrics.registry, readiness);
     await listening('operationsPort', settings, () => listen(operations, settings));
     onStop('operations server', () => new Promise((resolve) => operations.close(resolve)));
     if (settings.role !== 'api')
@@ -131,6 +135,7 @@ export async function start(
       onStop('background', () => background.stop());
     }
     const operationsUrl = `http://${bracketed(settings.host)}:${settings.operationsPort}`;
+    readiness.isStarted = true;
     return { base, settings, runtimes, url, operationsUrl, first, runtime, stop };
   } catch (error) {
     await stop();

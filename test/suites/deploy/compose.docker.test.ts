@@ -31,6 +31,8 @@ require('node:fs').cpSync('/opt/node_modules', 'node_modules', { recursive: true
 
 async function addBuildBase(archive: Pack): Promise<void> {
   await addBase(archive);
+  // The public image has more of the C library.
+  await addLibraries(archive, path.join(embeddedBinaries()!, 'bin/postgres'));
   archive.entry({ name: 'usr/local/bin/npm', mode: 0o755 }, NPM);
   for (const file of packageFiles()) await addFile(archive, `opt/${file}`, realpathSync(file));
 }
