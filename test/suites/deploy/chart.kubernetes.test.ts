@@ -26,7 +26,7 @@ const NAMESPACE = `plane-${process.pid}`;
 const IMAGE = 'quarterdeck-of-the-tree';
 const RELEASE = 'quarterdeck';
 
-/** This machine as pods reach it. */
+/** Address of this machine for pods. */
 const gateway = cluster.nodeAddress.replace(/\d+$/, '1');
 /** Milliseconds that a command in a pod may take: on a busy machine the program takes some seconds to start. */
 const EXEC_MS = 60_000;
