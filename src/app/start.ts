@@ -74,7 +74,7 @@ export async function start(
     const tracer = await createTracer(settings.otlpEndpoint, base.nodeId, log);
     onStop('traces', () => tracer.close());
     const ownRouter = settings.temporaryData ? async () => NO_ROUTER : undefined;
-    const connected = kubernetesClusters(base.platform, base.installation.id);
+    const connected = kubernetesClusters(base);
     const runtimes = createRuntimes(settings, base.installation.id, log, ownRouter, connected);
     onStop('runtimes', () => runtimes.close());
     const runtime = await runtimes.choose();

@@ -1,4 +1,6 @@
 import type { Platform } from '#platform/context.ts';
+import type { Database } from '#platform/database/index.ts';
+import { advancedSettingsOf } from '#resources/cluster/advanced-settings.ts';
 import { mayUseOwnAccount, ownAccess, ownVersion } from '#resources/cluster/own-account.ts';
 import { openClusterSecret } from '#resources/cluster/secrets.ts';
 import type { ClusterAccess } from '#runtimes/runtime.ts';
@@ -40,3 +42,15 @@ const findCluster = ({ db }: Parts, clusterId: string) =>
     .select(['cluster.organization_id', 'cluster.runtime', 'secret.updated_at as kubeconfigAt'])
     .where('cluster.id', '=', clusterId)
     .executeTakeFirst();
+
+/** Returns the organization of a cluster, and its registry for built images with the tags for it; undefined if the cluster is gone. */
+export async function findRegistryOfCluster(db: Database, clusterId: string) {
+  const row = await db
+    .selectFrom('cluster')
+    .select(['organization_id', 'container_registry_id', 'advanced_settings'])
+    .where('id', '=', clusterId)
+    .executeTakeFirst();
+  if (!row) return undefined;
+  const tags = advancedSettingsOf(row)['cloud_provider.container_registry.tags'] as Record<string, string>;
+  return { organizationId: row.organization_id, registryId: row.container_registry_id, tags };
+}

@@ -327,7 +327,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
       `fetch('${file}').then((answer) => answer.bytes()).then((bytes) => fs.writeFileSync('/tmp/it.backup', bytes))`,
     );
     const restored = await program(pods[0]!, 'restore', '/tmp/it.backup');
-    expect(restored.stdout, restored.stderr).toContain('What runs is what the database has');
+    expect(restored.stdout, restored.stderr).toContain('Restored ');
     expect(await program(pods[0]!, 'restore', '--accept')).toMatchObject({ status: 'Success' });
     expect((await program(pods[0]!, 'token', 'list')).stdout).toContain('admin');
     expect(await podsOf('api')).toEqual([]);
