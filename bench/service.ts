@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { createWorker } from '#app/engine.ts';
-import { firstSteps, openBase } from '#app/install.ts';
+import { openBase } from '#app/install.ts';
+import { firstSteps } from '#clusters/first-steps.ts';
 import { createLog } from '#platform/telemetry/log.ts';
 import { createMetrics } from '#app/operations.ts';
 import { createImages } from '#services/images/registry-images.ts';
@@ -120,7 +121,7 @@ const toMiB = (bytes: number) => Math.round(bytes / 2 ** 20);
 offer(
   {
     deployCluster,
-    place: (): Place => ({ url, token, organizationId, database: { ...base.directConfig } }),
+    place: (): Place => ({ url, token: token!, organizationId, database: { ...base.directConfig } }),
     /** Creates another organization with an administrator. Its cluster needs no deployment. */
     newTenant: () =>
       inTransaction(systemContext(base.platform), async (context) => {

@@ -33,6 +33,7 @@ const TASKS = {
     ['scripts/gen-states.ts'],
     ['scripts/gen-kinds.ts'],
     ['scripts/gen-settings.ts'],
+    ['scripts/gen-chart.ts'],
     ['scripts/gen-licences.ts'],
   ],
   // Started anew whenever a file that it imports changes; --watch-preserve-output keeps the token of a first start on screen.

@@ -7,7 +7,8 @@ import path from 'node:path';
 import type { ClientConfig } from 'pg';
 import { pino } from 'pino';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { firstSteps, openBase, tokenFile } from '#app/install.ts';
+import { openBase } from '#app/install.ts';
+import { firstSteps, tokenFile } from '#clusters/first-steps.ts';
 import { systemClock } from '#kernel/clock.ts';
 import { newId } from '#kernel/ids.ts';
 import { readToken } from '#platform/access/tokens.ts';
@@ -65,7 +66,7 @@ test('a first start whose commit is never answered shows the token of what it ma
     const first = await firstSteps(base, 'fake');
     expect(way.broken).toBe(1);
     expect(readFileSync(tokenFile(settings), 'utf8')).toBe(`${first?.token}\n`);
-    expect((await readToken(direct.db, first!.token, new Date()))?.principal.grants).toMatchObject([
+    expect((await readToken(direct.db, first!.token!, new Date()))?.principal.grants).toMatchObject([
       { organizationId: first!.organizationId },
     ]);
     expect(await direct.db.selectFrom('organization').select('id').execute()).toEqual([{ id: first!.organizationId }]);
@@ -74,6 +75,31 @@ test('a first start whose commit is never answered shows the token of what it ma
     await Promise.all([direct.close(), broken.close()]);
     await clone.drop();
     rmSync(dataDir, { recursive: true });
+  }
+});
+
+test('a first start with temporary data makes no administrator token, whose file would be lost', async () => {
+  const clone = await cloneDatabase(inject('postgres'), inject('template'));
+  const direct = openDatabase({ config: { ...clone.config, max: 2 } });
+  try {
+    const { vault } = await openInstallation(direct.db, [randomBytes(32)]);
+    const settings = readSettings({
+      DATABASE_URL: urlOf(clone.config),
+      QUARTERDECK_TEMPORARY_DATA: 'true',
+      QUARTERDECK_OWN_CLUSTER: 'first',
+    });
+    const log = pino({ level: 'silent' });
+    const platform = { db: direct.db, vault, settings, clock: systemClock, log, notify: () => undefined };
+    const patiently = <T>(work: () => Promise<T>) => work();
+    expect(await firstSteps({ platform, settings, nodeId: newId(), patiently }, 'kubernetes')).toMatchObject({
+      token: null,
+    });
+    expect(await direct.db.selectFrom('api_token').select('id').execute()).toEqual([]);
+    const cluster = await direct.db.selectFrom('cluster').select(['runtime', 'node_id', 'state']).execute();
+    expect(cluster).toEqual([{ runtime: 'kubernetes', node_id: null, state: 'DEPLOYMENT_QUEUED' }]);
+  } finally {
+    await direct.close();
+    await clone.drop();
   }
 });
 

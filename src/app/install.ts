@@ -1,29 +1,17 @@
-import { renameSync, writeFileSync } from 'node:fs';
-import { hostname } from 'node:os';
-import path from 'node:path';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { systemClock } from '#kernel/clock.ts';
 import { withStartLock } from '#kernel/start-lock.ts';
-import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
+import type { Platform } from '#platform/context.ts';
 import type { EmbeddedPostgres } from '#platform/database/embedded.ts';
 import { openDatabase, type OpenDatabase } from '#platform/database/index.ts';
-import { lockInTransaction } from '#platform/database/locks.ts';
 import { awaitDatabase } from '#platform/database/await-database.ts';
 import { migrate } from '#platform/database/migrate.ts';
 import { createNotifier, type Notifier } from '#platform/database/notify.ts';
 import { openServer, START_SECONDS } from '#platform/database/server.ts';
-import { readInstallation } from '#platform/installation/index.ts';
 import { ensureNode } from '#platform/installation/nodes.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { openInstallation, readVaultKeys, rereadVaultKeys, vaultKeyFile } from '#platform/vault/key.ts';
-import { insertCluster } from '#resources/cluster/index.ts';
-import {
-  hasOrganization,
-  makeAdministrator,
-  makeAdministratorToken,
-  makeOrganization,
-} from '#resources/organization/index.ts';
 
 /** Parts that every command of the program needs: a migrated database, the vault, the notifier. */
 export interface Base {
@@ -118,49 +106,4 @@ export async function openBase(
       await server.close();
     },
   };
-}
-
-export const tokenFile = (settings: Settings): string => path.join(settings.dataDir, 'admin-token');
-
-/** Organization and administrator's token that the first start created. */
-export interface FirstSteps {
-  organizationId: string;
-  token: string;
-}
-
-/**
- * Runs the first start: creates an organization, its administrator with a token, and a cluster for this machine (docs/contributing/rules.md
- * 26). The token is written to its file before the commit, so that a crash leaves either everything or a file whose token is not valid.
- * Returns undefined if an earlier start did it.
- */
-export async function firstSteps(
-  base: Pick<Base, 'platform' | 'settings' | 'nodeId' | 'patiently'>,
-  runtime: 'docker' | 'host' | 'fake',
-): Promise<FirstSteps | undefined> {
-  let made: FirstSteps | undefined;
-  const take = async (context: Context) => {
-    // One process at a time: several may start on an empty database.
-    await lockInTransaction(context.db, 'firstStart');
-    // A restored installation gets no first organization, even if the backup is empty.
-    if ((await readInstallation(context.db)).restoredAt) return undefined;
-    const present = await hasOrganization(context.db);
-    // A connection that broke during the commit leaves open whether what the attempt before made is there.
-    if (present) return made && (await hasOrganization(context.db, made.organizationId)) ? made : undefined;
-    const userId = await makeAdministrator(context);
-    const organizationId = await makeOrganization(context, 'My organization', userId);
-    const token = await makeAdministratorToken(context, organizationId, userId, 'First administrator');
-    await insertCluster(context, {
-      organizationId,
-      name: 'local',
-      description: `This machine (${hostname()})`,
-      runtime,
-      nodeId: base.nodeId,
-      deploy: true,
-    });
-    const file = tokenFile(base.settings);
-    writeFileSync(`${file}.new`, `${token}\n`, { mode: 0o600 });
-    renameSync(`${file}.new`, file);
-    return (made = { organizationId, token });
-  };
-  return base.patiently(() => inTransaction(systemContext(base.platform), take));
 }

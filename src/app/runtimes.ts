@@ -17,7 +17,7 @@ type Name = Runtime['name'];
 export interface Runtimes extends ClusterRuntimes, MachineRuntimes {
   router(): Promise<Router>;
   /** Runtime for the first cluster: what the setting names, else Docker where an engine answers, else the host. */
-  choose(): Promise<'docker' | 'host' | 'fake'>;
+  choose(): Promise<'docker' | 'host' | 'kubernetes' | 'fake'>;
   /** Releases all resources of the runtimes; workloads go on. */
   close(): Promise<void>;
   /** Ends the reverse proxy, for when nothing is deployed any more. */

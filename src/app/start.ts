@@ -3,7 +3,8 @@ import { requireMachine } from '#platform/machines/elsewhere.ts';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { startBackground } from '#app/background.ts';
-import { firstSteps, openBase, type Base, type FirstSteps } from '#app/install.ts';
+import { openBase, type Base } from '#app/install.ts';
+import { firstSteps, type FirstSteps } from '#clusters/first-steps.ts';
 import { createMetrics } from '#app/operations.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { BackgroundSwitch } from '#platform/installation/background-switch.ts';
@@ -15,6 +16,7 @@ import { allSockets } from '#app/sockets.ts';
 import { kubernetesClusters } from '#app/kubernetes.ts';
 import { createRuntimes, type Runtimes } from '#app/runtimes.ts';
 import type { ClusterRef } from '#runtimes/runtime.ts';
+import { NO_ROUTER } from '#runtimes/no-router.ts';
 import { shutDown, type ShutdownStep } from '#kernel/shutdown.ts';
 import { createResolver } from '#platform/dns/resolver.ts';
 import { createSources } from '#app/git.ts';
@@ -59,21 +61,26 @@ export async function start(
   const settings = { ...given };
   const stops: ShutdownStep[] = [];
   const onStop = (name: string, run: () => Promise<unknown>, leastMs?: number) => stops.push({ name, run, leastMs });
-  const stop = () => shutDown(stops, log);
+  const readiness = { isStarted: false };
+  const stop = () => {
+    readiness.isStarted = false;
+    return shutDown(stops, log);
+  };
   try {
     const base = await openBase(settings, log, progress);
     onStop('database', () => base.close(), DATABASE_STOP_MS);
     if (base.embedded) onStop('watch of PostgreSQL', keepEmbeddedPostgres(base.embedded, log));
-    onStop('heartbeat', await startHeartbeat(base.platform, base.nodeId));
+    onStop('heartbeat', await startHeartbeat(base.platform, base.nodeId, settings.temporaryData));
     const tracer = await createTracer(settings.otlpEndpoint, base.nodeId, log);
     onStop('traces', () => tracer.close());
+    const ownRouter = settings.temporaryData ? async () => NO_ROUTER : undefined;
     const connected = kubernetesClusters(base);
-    const runtimes = createRuntimes(settings, base.installation.id, log, undefined, connected);
+    const runtimes = createRuntimes(settings, base.installation.id, log, ownRouter, connected);
     onStop('runtimes', () => runtimes.close());
     const runtime = await runtimes.choose();
     const sources = createSources(base.platform);
     const metrics = createMetrics(base.database.db);
-    const operations = createOperationsServer(base.database.db, metrics.registry);
+    const operations = createOperationsServer(base.database.db, metrics.registry, readiness);
     await listening('operationsPort', settings, () => listen(operations, settings));
     onStop('operations server', () => new Promise((resolve) => operations.close(resolve)));
     if (settings.role !== 'api')
@@ -128,6 +135,7 @@ export async function start(
       onStop('background', () => background.stop());
     }
     const operationsUrl = `http://${bracketed(settings.host)}:${settings.operationsPort}`;
+    readiness.isStarted = true;
     return { base, settings, runtimes, url, operationsUrl, first, runtime, stop };
   } catch (error) {
     await stop();

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { Listr } from 'listr2';
-import { tokenFile } from '#app/install.ts';
+import { tokenFile } from '#clusters/first-steps.ts';
 import { createQuietLog } from '#platform/telemetry/log.ts';
 import type { Running } from '#app/start.ts';
 import { ApiClient, readPage, until } from '#cli/api-client.ts';

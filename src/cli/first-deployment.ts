@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
-import { tokenFile } from '#app/install.ts';
+import { tokenFile } from '#clusters/first-steps.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 /** Folder of the example application. */

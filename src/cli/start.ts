@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { inspectProxy } from '#app/inspect.ts';
 import { tidyWhenIdle } from '#kernel/idle.ts';
 import { createLog } from '#platform/telemetry/log.ts';
-import { tokenFile } from '#app/install.ts';
+import { tokenFile } from '#clusters/first-steps.ts';
 import { start, type Running } from '#app/start.ts';
 import { firstDeployment } from '#cli/first-deployment.ts';
 import { print } from '#cli/print.ts';
@@ -38,15 +38,16 @@ async function welcome(running: Running, milliseconds: number): Promise<string> 
     `  API          ${running.url ?? 'not in this process (role worker)'}`,
     `  operations   ${running.operationsUrl}  (/healthz, /readyz, /metrics)`,
   ];
-  if (settings.role !== 'api')
+  if (settings.role !== 'api' && !settings.temporaryData)
     lines.push(
       `  services     http://<service>.${settings.proxyDomain}:${(await running.runtimes.router()).port}  (runtime ${running.runtime})`,
     );
-  if (settings.role !== 'api') {
+  if (settings.role !== 'api' && !settings.temporaryData) {
     for (const { name, found, advice } of await inspectProxy(settings))
       lines.push(`  ${name.padEnd(12)} ${found}`, ...advice.map((line) => `               ${line}`));
   }
-  lines.push(`  token        in ${path.relative(process.cwd(), tokenFile(settings)) || tokenFile(settings)}`);
+  if (!settings.temporaryData)
+    lines.push(`  token        in ${path.relative(process.cwd(), tokenFile(settings)) || tokenFile(settings)}`);
   const { readOnlySince } = await readInstallation(running.base.database.db);
   if (readOnlySince)
     lines.push(
@@ -54,7 +55,8 @@ async function welcome(running: Running, milliseconds: number): Promise<string> 
       'The installation is READ-ONLY after a restore: nothing is deployed, scheduled or sent.',
       'Look at `quarterdeck world`, then end this with `quarterdeck restore --accept`.',
     );
-  if (running.first && running.url)
+  // Elsewhere the output is a log, which others read: the token stays in its file.
+  if (running.first?.token && running.url && process.stdout.isTTY)
     lines.push(
       '',
       'The administrator token, shown only now:',

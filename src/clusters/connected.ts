@@ -31,7 +31,7 @@ export class ConnectedClusters {
   /** Returns the runtime of a cluster, which goes on with the new kubeconfig once that is replaced. Throws RuntimeError without one. */
   runtimeOf({ id }: ClusterRef): Promise<Runtime> {
     return this.#opening.run(id ?? '', async () => {
-      const version = id === null ? null : await connectionVersion(this.#platform.db, id);
+      const version = id === null ? null : await connectionVersion(this.#platform, id);
       if (id === null || version === null)
         throw new RuntimeError('refused', 'The cluster has no kubeconfig: PUT one, then deploy the cluster.');
       const present = this.#opened.get(id);

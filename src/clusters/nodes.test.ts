@@ -62,6 +62,13 @@ test('a process shows that its node is there when it starts, also if the node wa
   expect(await found(id)).toMatchObject({ isLost: false });
 });
 
+test('a process with temporary data takes its node along when it ends, unless that is drained', async () => {
+  const [{ id }, drained] = [await makeNode('0 seconds'), await makeNode('0 seconds')];
+  await drainNode(app.db, drained.id);
+  for (const one of [id, drained.id]) await (await startHeartbeat(app.platform, one, true))();
+  expect([await found(id), (await found(drained.id))?.id]).toEqual([undefined, drained.id]);
+});
+
 test('the metrics show each node with whether it is there and whether it is drained', async () => {
   const [lost, there] = [await makeNode('3 minutes', 'm-lost'), await makeNode('0 seconds', 'm-there')];
   await drainNode(app.db, there.id);

@@ -689,6 +689,8 @@ export interface ClusterAccess {
   /** Certificate and key of the client. */
   certificate: { certificate: string; key: string } | null;
   token: string | null;
+  /** True if the operator named the address, not a user: it may be a private one. */
+  isOperators?: true;
 }
 
 /** Cluster as its runtime is looked up by. */

@@ -109,7 +109,8 @@ export async function addLibraries(archive: Pack, path: string): Promise<void> {
 /** Names already in an archive: programs share libraries. */
 const added = new WeakMap<Pack, Set<string>>();
 
-async function addFile(archive: Pack, name: string, path: string): Promise<void> {
+/** Adds a file of this machine, once. */
+export async function addFile(archive: Pack, name: string, path: string): Promise<void> {
   const names = added.get(archive) ?? new Set();
   if (names.has(name)) return;
   added.set(archive, names.add(name));

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { pino } from 'pino';
 import { expect } from 'vitest';
 import { Collector, RETENTION_TASKS } from '#housekeeping/index.ts';
-import { tokenFile } from '#app/install.ts';
+import { tokenFile } from '#clusters/first-steps.ts';
 import { start, type Running } from '#app/start.ts';
 import { sql } from '#platform/database/index.ts';
 import { readSettings } from '#platform/settings/index.ts';

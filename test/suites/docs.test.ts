@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { apiCalls, isOperation, shellBlocks, syntaxErrors } from '#test/harness/pages.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
-const TOP = 'src|test|scripts|migrations|docs|examples|bench';
+const TOP = 'src|test|scripts|migrations|docs|examples|bench|deploy';
 /**
  * Matches paths below the folders of the repository: `src/main.ts`, `docs/decisions/`, `migrations/0001_organization.sql`; `*` stands for a
  * part of a name.

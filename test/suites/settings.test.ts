@@ -28,6 +28,13 @@ test('docs/settings.md is what `npm run gen` makes, and names no folder of the m
   expect(page).not.toContain(process.cwd());
 });
 
+test('data are temporary only with a PostgreSQL elsewhere', () => {
+  expect(problemsOf({ QUARTERDECK_TEMPORARY_DATA: 'true' })).toEqual([
+    expect.stringContaining('must be false without DATABASE_URL'),
+  ]);
+  expect(problemsOf({ QUARTERDECK_TEMPORARY_DATA: 'true', DATABASE_URL: 'postgres://a:b@c/d' })).toEqual([]);
+});
+
 test('all wrong settings are told together, each with what would be right', () => {
   const problems = problemsOf({
     QUARTERDECK_PORT: '70000',

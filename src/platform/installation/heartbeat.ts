@@ -1,18 +1,20 @@
 import { hostname } from 'node:os';
 import type { Platform } from '#platform/context.ts';
 import { sql } from '#platform/database/index.ts';
+import { leave } from '#platform/installation/nodes.ts';
 import { Repeated } from '#platform/work/repeated.ts';
 
 /** Milliseconds between two signs of life of a process. */
 const BEAT_MS = 20_000;
 
 /**
- * Shows that this machine is there, now and for as long as the process runs. Returns what ends it. Resolves after the first sign of life, or
- * when it has failed, which is logged.
+ * Shows that this machine is there, now and for as long as the process runs. Returns what ends it, and removes a machine that `isTemporary`.
+ * Resolves after the first sign of life, or when it has failed, which is logged.
  */
 export async function startHeartbeat(
   { db, log }: Pick<Platform, 'db' | 'log'>,
   nodeId: string,
+  isTemporary = false,
 ): Promise<() => Promise<void>> {
   const beats = new Repeated(
     async () => {
@@ -31,5 +33,6 @@ export async function startHeartbeat(
   return async () => {
     clearInterval(timer);
     await beats.settled();
+    if (isTemporary) await leave(db, nodeId);
   };
 }

@@ -41,3 +41,7 @@ export async function listOtherMachines(db: Database, nodeId: string): Promise<s
     .execute();
   return rows.map(({ name }) => name);
 }
+
+/** Removes a machine whose files end with its process, so that no work waits for it. A drained one stays: that is an order of the operator. */
+export const leave = (db: Database, nodeId: string) =>
+  db.deleteFrom('node').where('id', '=', nodeId).where('drained_at', 'is', null).execute();

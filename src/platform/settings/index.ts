@@ -48,6 +48,10 @@ export function readSettings(environment: Record<string, string | undefined>): S
           ? `${name} is called ${RENAMED[name]} now.`
           : `${name} is not a setting: docs/settings.md lists them.`,
       );
+  if (values.temporaryData && !values.databaseUrl)
+    problems.push(
+      `${SETTINGS.temporaryData.name}=true: must be false without ${SETTINGS.databaseUrl.name}, as the embedded PostgreSQL would end with the folder.`,
+    );
   if (problems.length > 0) throw new SettingsError(problems);
   const settings = values as unknown as Settings;
   return { ...settings, dataDir: path.resolve(settings.dataDir) };

@@ -173,6 +173,11 @@ const prefix = (value: string): string => {
 
 const RUNTIMES = ['host', 'docker', 'kubernetes', 'fake'];
 
+const organizations = listOf((one) => {
+  if (one !== 'first' && !isUuid(one))
+    throw new Error(`${one} must be first or the id of an organization; separate several by commas.`);
+});
+
 const runtimeRules = (value: string): OrganizationRules =>
   new OrganizationRules(value, (one) => RUNTIMES.includes(one), `one of ${RUNTIMES.join(', ')}`);
 
@@ -258,6 +263,12 @@ export const SETTINGS = {
     text,
     'Folder for the embedded PostgreSQL, keys, checkouts and what the host runtime runs.',
   ),
+  temporaryData: setting(
+    'QUARTERDECK_TEMPORARY_DATA',
+    false,
+    bool,
+    'Whether that folder ends with the process, as in a container without a volume. The process then owns no clusters: it starts no reverse proxy, the first start makes no administrator token, and the machine leaves the list of machines when the process stops. Not without DATABASE_URL.',
+  ),
   config: setting(
     'QUARTERDECK_CONFIG',
     '',
@@ -294,8 +305,32 @@ export const SETTINGS = {
   runtime: setting(
     'QUARTERDECK_RUNTIME',
     'auto',
-    oneOf('auto', 'docker', 'host', 'fake'),
-    'Runtime of the first cluster; auto is docker where an engine answers, else host.',
+    oneOf('auto', 'docker', 'host', 'kubernetes', 'fake'),
+    'Runtime of the first cluster; auto is docker where an engine answers, else host. A kubernetes one takes a kubeconfig, or QUARTERDECK_OWN_CLUSTER.',
+  ),
+  ownCluster: setting(
+    'QUARTERDECK_OWN_CLUSTER',
+    [] as string[],
+    organizations,
+    'Organizations whose Kubernetes clusters without a kubeconfig are the one that this program runs in, reached with the account of its pod: ids, or `first` (the one that the first start makes), separated by commas. Their members can then deploy with the rights of that account. Empty: none.',
+  ),
+  kubernetesHost: setting(
+    'KUBERNETES_SERVICE_HOST',
+    '',
+    text,
+    'Host of the API server of that cluster; Kubernetes sets it in each pod.',
+  ),
+  kubernetesPort: setting(
+    'KUBERNETES_SERVICE_PORT',
+    443,
+    integer(1, 65535),
+    'Its port; Kubernetes sets it in each pod.',
+  ),
+  serviceAccountDir: setting(
+    'QUARTERDECK_SERVICE_ACCOUNT_DIR',
+    '/var/run/secrets/kubernetes.io/serviceaccount',
+    absolutePath,
+    "Folder with the files `token` and `ca.crt` of the pod's account; they are read again when they change.",
   ),
   organizationRuntimes: setting(
     'QUARTERDECK_ORGANIZATION_RUNTIMES',

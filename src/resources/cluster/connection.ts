@@ -1,38 +1,47 @@
 import type { Platform } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
 import { advancedSettingsOf } from '#resources/cluster/advanced-settings.ts';
+import { mayUseOwnAccount, ownAccess, ownVersion } from '#resources/cluster/own-account.ts';
 import { openClusterSecret } from '#resources/cluster/secrets.ts';
 import type { ClusterAccess } from '#runtimes/runtime.ts';
 
-/** Returns what changes with the kubeconfig of a cluster; null if it has none. */
-export async function connectionVersion(db: Database, clusterId: string): Promise<string | null> {
-  const row = await db
-    .selectFrom('cluster_secret')
-    .select('updated_at')
-    .where('cluster_id', '=', clusterId)
-    .where('name', '=', 'kubeconfig')
-    .executeTakeFirst();
-  return row ? row.updated_at.toISOString() : null;
+type Parts = Pick<Platform, 'db' | 'settings'>;
+
+/** Returns what changes with the credentials of a cluster; null if it has none. Throws RuntimeError if they cannot be read. */
+export async function connectionVersion(parts: Parts, clusterId: string): Promise<string | null> {
+  const row = await findCluster(parts, clusterId);
+  if (!row) return null;
+  if (row.kubeconfigAt) return row.kubeconfigAt.toISOString();
+  return (await mayUseOwnAccount(parts, row)) ? ownVersion(parts.settings) : null;
 }
 
-/** Returns how a Kubernetes cluster is reached, for its runtime alone; null if it has no kubeconfig. */
+/**
+ * Returns how a Kubernetes cluster is reached, for its runtime alone: by its kubeconfig, else by the account of this process where the
+ * operator allows that. Null if neither. Throws RuntimeError if the account cannot be read.
+ */
 export async function openConnection(
-  platform: Pick<Platform, 'db' | 'vault'>,
+  platform: Parts & Pick<Platform, 'vault'>,
   clusterId: string,
 ): Promise<ClusterAccess | null> {
-  const row = await platform.db
-    .selectFrom('cluster')
-    .select('organization_id')
-    .where('id', '=', clusterId)
-    .executeTakeFirst();
+  const row = await findCluster(platform, clusterId);
   if (!row) return null;
   const scope = { organizationId: row.organization_id };
   const text = await openClusterSecret(platform, scope, clusterId, 'kubeconfig');
-  if (text === null) return null;
+  if (text === null) return (await mayUseOwnAccount(platform, row)) ? ownAccess(platform.settings) : null;
   // Loaded when one is there: few installations have any.
   const { readAccess } = await import('#resources/cluster/kubeconfig.ts');
   return readAccess(row.organization_id, text);
 }
+
+const findCluster = ({ db }: Parts, clusterId: string) =>
+  db
+    .selectFrom('cluster')
+    .leftJoin('cluster_secret as secret', (join) =>
+      join.onRef('secret.cluster_id', '=', 'cluster.id').on('secret.name', '=', 'kubeconfig'),
+    )
+    .select(['cluster.organization_id', 'cluster.runtime', 'secret.updated_at as kubeconfigAt'])
+    .where('cluster.id', '=', clusterId)
+    .executeTakeFirst();
 
 /** Returns the organization of a cluster, and its registry for built images with the tags for it; undefined if the cluster is gone. */
 export async function findRegistryOfCluster(db: Database, clusterId: string) {

@@ -8,7 +8,7 @@ export type {
   NodeUsage,
 } from '#resources/cluster/needs.ts';
 export { clusterTarget, type ClusterTarget } from '#resources/cluster/target.ts';
-export { insertCluster } from '#resources/cluster/service.ts';
+export { insertCluster, type NewClusterInput } from '#resources/cluster/service.ts';
 export { kubernetesOf } from '#resources/cluster/view.ts';
 export { openSecretManagerAccess, type OpenAccess } from '#resources/cluster/accesses.ts';
 export { CLUSTER_WORK } from '#resources/cluster/channels.ts';

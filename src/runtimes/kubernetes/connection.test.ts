@@ -45,6 +45,20 @@ async function connectTo(
 }
 
 describe('a call to an API server', () => {
+  test('goes to a forbidden address only if the operator named it', async () => {
+    const server = createServer((_request, response) => response.end('{}')).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    closing.push(() => server.close());
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const access = { server: address, serverName: null, authorities: null, insecure: false, certificate: null, token: null }; // prettier-ignore
+    const policy = () => Promise.reject(new Error('private'));
+    const connection = new Connection({ access: { ...access, isOperators: true }, policy });
+    closing.push(() => connection.close());
+    expect(await connection.get('/version')).toEqual({});
+    connection.use(access);
+    await expect(connection.get('/version')).rejects.toThrow('private');
+  });
+
   test('carries the token, its query and its body, below the path of the address', async () => {
     const seen: unknown[] = [];
     const connection = await connectTo(

@@ -164,12 +164,12 @@ export class Connection {
     };
   }
 
-  /** Connects to an address that the policy allows, so that a name cannot lead elsewhere in between. */
+  /** Connects to the operator's address, or to one that the policy allows. A name cannot lead elsewhere in between. */
   async #dial(): Promise<Socket> {
     const host = this.#url.hostname.replace(/^\[|\]$/g, '');
     const isTls = this.#url.protocol === 'https:';
     const port = Number(this.#url.port || (isTls ? 443 : 80));
-    const addresses = await this.#policy(host);
+    const addresses = this.#access.isOperators ? [host] : await this.#policy(host);
     let failure: unknown;
     for (const address of addresses) {
       try {

@@ -89,7 +89,7 @@ export class KubernetesApi {
   }
 
   /** Runs a command in a pod until it ends. */
-  async exec(namespace: string, pod: string, command: string[]): Promise<ExecOutput> {
+  async exec(namespace: string, pod: string, command: string[], timeoutMs = CALL_TIMEOUT_MS): Promise<ExecOutput> {
     const query = new URLSearchParams([
       ...command.map((part) => ['command', part] as [string, string]),
       ['stdout', 'true'],
@@ -106,7 +106,7 @@ export class KubernetesApi {
     socket.on('message', (data: Buffer) => {
       streams[data[0]!] += data.subarray(1).toString();
     });
-    await once(socket, 'close', { signal: AbortSignal.timeout(CALL_TIMEOUT_MS) });
+    await once(socket, 'close', { signal: AbortSignal.timeout(timeoutMs) });
     const [, stdout, stderr, end] = streams as [string, string, string, string];
     return { stdout, stderr, status: (JSON.parse(end) as { status: string }).status };
   }

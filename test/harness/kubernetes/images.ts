@@ -30,6 +30,8 @@ export interface ImageConfig {
   /** Variables besides PATH (`NAME=value`). */
   Env?: string[];
   WorkingDir?: string;
+  Entrypoint?: string[];
+  User?: string;
 }
 
 /** Returns an image of one layer as `docker save` writes it. */

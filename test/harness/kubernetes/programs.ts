@@ -14,6 +14,7 @@ export interface KubernetesPrograms {
   etcd: string;
   containerd: string;
   ctr: string;
+  helm: string;
 }
 
 /** Returns the programs of a cluster, or null if the machine lacks a part. */
@@ -27,6 +28,7 @@ export function findKubernetesPrograms(env: NodeJS.ProcessEnv): KubernetesProgra
     etcd: find('etcd'),
     containerd: find('containerd'),
     ctr: find('ctr'),
+    helm: find('helm', [join(cache, BUILT)]),
   };
   const others = [find('unshare'), find('nsenter'), find('ip'), find('iptables'), find('runc'), find('busybox')];
   const isComplete = [...Object.values(programs), ...others].every(Boolean) && existsSync(`${NETWORK_PLUGINS}/ptp`);

@@ -61,8 +61,9 @@ export const stateRoutes: Route[] = [
     target: clusterTarget,
     action: 'cluster.read',
     answer: { status: 200, body: ClusterReadiness },
-    readsOnlyTarget: true,
-    handler: ({ clock, target }) => ({ is_ready: lackOf(target) === undefined && !isLocked(target, clock.now()) }),
+    handler: async (call) => ({
+      is_ready: (await lackOf(call, call.target)) === undefined && !isLocked(call.target, call.clock.now()),
+    }),
   }),
   defineRoute({
     id: 'listClusterLock',

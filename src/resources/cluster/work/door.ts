@@ -78,7 +78,7 @@ export async function deployRefusal(platform: Platform, cluster: ClusterUnderWor
   const { organizationId, name, runtime, nodeId: node_id, hasKubeconfig: has_kubeconfig } = cluster;
   const refusal = await placeRefusal(platform, organizationId, { runtime, node_id });
   if (refusal) return { message: `${refusal.message}.`, hint: 'Ask the operator, or make another cluster.' };
-  return lackOf({ name, runtime, node_id, has_kubeconfig });
+  return lackOf(platform, { organization_id: organizationId, name, runtime, node_id, has_kubeconfig });
 }
 
 /** Opens the kubeconfig of a Kubernetes cluster, never for a log; null for other clusters. */
