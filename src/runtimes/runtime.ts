@@ -309,6 +309,18 @@ export interface Observation {
   instances: InstanceObservation[];
   /** Explanation for people (why the state is partial or failed), in a sentence; empty when all is well. */
   message: string;
+  /** Differences from the release, where the runtime tells them. */
+  drift?: DriftedField[];
+}
+
+/** Field of a service's object that somebody else has changed, or object that somebody removed. */
+export interface DriftedField {
+  /** Kind and name of the object: `Deployment app-z1a2b3c4d`. */
+  object: string;
+  /** Path of the field: `spec.template.spec.containers[app].image`; empty if the object was removed. */
+  field: string;
+  /** Program that wrote it, by its name in the cluster (`kubectl-edit`); null if unknown. */
+  manager: string | null;
 }
 
 /** Workload that exists, found by its identity, without a handle. */
@@ -465,6 +477,14 @@ export function featuresOf(runtime: string, capabilities: Pick<Capabilities, 'mi
   return all.filter((feature) => capabilities?.missing?.[feature] === undefined);
 }
 
+/** Receiver of a watch. */
+export interface WatchListener {
+  /** Called for a service that may have changed. */
+  changed(serviceId: string): void;
+  /** Called with a sentence for the log when the cluster is no longer followed, and with null when it is followed again. */
+  turned?(reason: string | null): void;
+}
+
 export interface Runtime {
   readonly name: 'host' | 'docker' | 'kubernetes' | 'fake';
 
@@ -499,6 +519,12 @@ export interface Runtime {
 
   /** Returns the present state of the service. Cheap: watchers call it every few seconds. */
   observe(handle: Handle): Promise<Observation>;
+
+  /**
+   * Follows all services of the installation until the returned function is called. Events only wake: the state is told by `observe`, which
+   * meanwhile answers from memory as long as the cluster is followed. A cluster that cannot be followed is observed as without it.
+   */
+  watch?(listener: WatchListener): () => void;
 
   /**
    * Ends all instances of the service; keeps storage, image and the data that `restart` or `submit` needs. Succeeds if already stopped. Without a

@@ -18,6 +18,7 @@ import { listWorkloads, observeService } from './observe.ts';
 import { reportOf } from './report.ts';
 import { followRollout } from './rollout.ts';
 import { submitRelease } from './submit.ts';
+import { ClusterCache } from './watch/cache.ts';
 
 export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
@@ -34,10 +35,16 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
   const connection = new Connection(options);
   const services = new KeyedLock();
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
-  const cluster: Cluster = { connection, installation };
+  const plain: Cluster = { connection, installation };
+  const cache = new ClusterCache(plain);
+  const cluster: Cluster = { ...plain, cache };
   return {
     name: 'kubernetes',
-    check: () => reportOf(cluster),
+    check: async () => {
+      const report = await reportOf(cluster);
+      if (!report.ok) cache.doubt();
+      return report;
+    },
     refusals,
     use: (access) => connection.use(access),
     submit: (spec, context) =>
@@ -46,6 +53,7 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
         context.signal,
       ),
     progress: (handle, context) => told(followRollout(cluster, handle, context), context.signal),
+    watch: (listener) => cache.use(listener),
     observe: (handle) => told(observeService(cluster, handle)),
     stop: (identity, _handle, context) =>
       told(
@@ -62,7 +70,10 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
     exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
     list: () => told(listWorkloads(cluster)),
-    close: () => connection.close(),
+    close: async () => {
+      await cache.close();
+      await connection.close();
+    },
   };
 }
 

@@ -10,6 +10,21 @@ interface Metadata {
   generation?: number;
   creationTimestamp?: string;
   deletionTimestamp?: string;
+  managedFields?: FieldsOwner[];
+}
+
+/** Fields of an object that a manager owns. */
+export interface FieldsOwner {
+  manager?: string;
+  operation?: 'Apply' | 'Update';
+  /** Part of the object that was written, such as `status`. */
+  subresource?: string;
+  /** Names of fields as a tree: `f:` before a field, `k:` before the keys of an item, `v:` before a value. */
+  fieldsV1?: FieldTree;
+}
+
+export interface FieldTree {
+  [name: string]: FieldTree;
 }
 
 export interface ClusterObject {
@@ -20,7 +35,7 @@ export interface ClusterObject {
 }
 
 export interface List<T> {
-  metadata: { continue?: string; remainingItemCount?: number };
+  metadata: { continue?: string; remainingItemCount?: number; resourceVersion?: string };
   items: T[];
 }
 

@@ -41,11 +41,38 @@ export const readRecord = async (cluster: Cluster, identity: WorkloadIdentity): 
 async function read(cluster: Cluster, identity: WorkloadIdentity): Promise<Read> {
   const found = await find<ConfigMap>(cluster, 'ConfigMap', namespaceOf(identity), recordName(identity.serviceId));
   if (!found) return { record: null, version: null };
-  return {
-    record: JSON.parse(found.data?.['record'] ?? 'null') as ServiceRecord | null,
-    version: found.metadata.resourceVersion!,
-  };
+  return { record: parseRecord(found), version: found.metadata.resourceVersion! };
 }
+
+/** Returns the record in a ConfigMap; null if it has none. */
+export const parseRecord = ({ data }: ConfigMap): ServiceRecord | null =>
+  JSON.parse(data?.['record'] ?? 'null') as ServiceRecord | null;
+
+/** Release as observation needs it. */
+interface ReleaseSummary {
+  generation: number;
+  replicas: number;
+  hasPorts: boolean;
+}
+
+/** Record as observation needs it. */
+export interface RecordSummary extends Pick<ServiceRecord, 'generation' | 'isStopped'> {
+  serving: ReleaseSummary | null;
+  candidate: ReleaseSummary | null;
+}
+
+export const summaryOf = ({ generation, isStopped, serving, candidate }: ServiceRecord): RecordSummary => ({
+  generation,
+  isStopped,
+  serving: serving && releaseSummary(serving),
+  candidate: candidate && releaseSummary(candidate),
+});
+
+const releaseSummary = ({ generation, deployment: { spec } }: KeptRelease): ReleaseSummary => ({
+  generation,
+  replicas: spec.replicas,
+  hasPorts: spec.template.spec.containers.some(({ ports }) => Array.isArray(ports) && ports.length > 0),
+});
 
 /**
  * Changes the record against concurrent writers: `change` gets the present record and returns the next one, or null to leave it. Throws

@@ -14,12 +14,15 @@ import { asRuntimeError } from './errors.ts';
 import type { FoundDeployment, Pod } from './kinds.ts';
 import { LABEL, namespaceOf } from './labels.ts';
 import { lastLinesOf } from './logs.ts';
-import { generationOf, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
+import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
 import { applyDeployment, removeOldSecrets, stopped } from './submit.ts';
+import { Wake } from './watch/wake.ts';
 
-/** Milliseconds between two looks at a rollout. */
+/** Milliseconds between two looks at a rollout where the cluster is not followed, and until it is. */
 const LOOK_MS = 400;
+/** Milliseconds between two looks where changes wake. */
+const WATCHED_MS = 10_000;
 /** Milliseconds that the cluster may be away during a rollout, which goes on meanwhile. */
 const AWAY_MS = 5 * 60_000;
 /** Milliseconds that the pods of a candidate may take to end once it is taken back. */
@@ -44,13 +47,36 @@ export async function followRollout(cluster: Cluster, handle: Handle, context: R
   if (record) await removeOldSecrets(cluster, identity, record.serving?.generation ?? identity.generation);
 }
 
-async function waitForRollout(cluster: Cluster, { identity, data }: Handle, context: RuntimeContext): Promise<void> {
+async function waitForRollout(cluster: Cluster, handle: Handle, context: RuntimeContext): Promise<void> {
+  const { serviceId } = handle.identity;
+  const wake = new Wake();
+  const leave = cluster.cache?.use({ changed: (id) => (id === serviceId ? wake.ring() : undefined) });
+  try {
+    await lookUntilDone(cluster, handle, context, wake);
+  } finally {
+    leave?.();
+  }
+}
+
+async function lookUntilDone(
+  cluster: Cluster,
+  { identity, data }: Handle,
+  context: RuntimeContext,
+  wake: Wake,
+): Promise<void> {
   const told = new Set<string>();
+  const following: Following = {
+    cluster,
+    identity,
+    name: String(data['hostname']),
+    change: null,
+    tell: (line) => tellOnce(line, told, context),
+  };
   let awaySince: number | null = null;
   for (;;) {
     context.signal.throwIfAborted();
     try {
-      if (await look(cluster, identity, String(data['hostname']), (line) => tellOnce(line, told, context))) return;
+      if (await look(following)) return;
       awaySince = null;
     } catch (error) {
       const failure = asRuntimeError(error);
@@ -60,7 +86,8 @@ async function waitForRollout(cluster: Cluster, { identity, data }: Handle, cont
       if (Date.now() - awaySince > AWAY_MS) throw failure;
       tellOnce(failure.message, told, context);
     }
-    await sleep(LOOK_MS, undefined, { signal: context.signal });
+    if (following.change !== null && cluster.cache?.isCurrent) await wake.wait(WATCHED_MS, context.signal);
+    else await sleep(LOOK_MS, undefined, { signal: context.signal });
   }
 }
 
@@ -70,14 +97,36 @@ function tellOnce(line: string, told: Set<string>, context: RuntimeContext): voi
   context.log(line);
 }
 
-/** Returns whether a rollout is complete. Throws RuntimeError `not_ready` once its time is over. */
-async function look(
-  cluster: Cluster,
-  identity: WorkloadIdentity,
-  name: string,
-  tell: (line: string) => void,
-): Promise<boolean> {
+/** Rollout that is followed. */
+interface Following {
+  cluster: Cluster;
+  identity: WorkloadIdentity;
+  /** Name of the Deployment. */
+  name: string;
+  /** Change of the Deployment's specification that was read from the cluster; a cache that is behind it tells nothing. */
+  change: number | null;
+  tell(line: string): void;
+}
+
+/** Returns the Deployment: kept, or read where the cache does not follow the cluster or is behind. */
+async function readDeployment(following: Following): Promise<FoundDeployment | null> {
+  const { cluster, identity, name, change } = following;
+  const kept = cluster.cache?.of(identity.serviceId)?.deployment;
+  if (kept && change !== null && (kept.metadata.generation ?? 0) >= change) return kept;
   const deployment = await find<FoundDeployment>(cluster, 'Deployment', namespaceOf(identity), name);
+  following.change = deployment?.metadata.generation ?? null;
+  return deployment;
+}
+
+const readPods = async ({ cluster, identity }: Following): Promise<Pod[]> => {
+  const kept = cluster.cache?.of(identity.serviceId);
+  return kept ? inOrder(kept.pods) : listPods(cluster, identity);
+};
+
+/** Returns whether a rollout is complete. Throws RuntimeError `not_ready` once its time is over. */
+async function look(following: Following): Promise<boolean> {
+  const { cluster, identity, name, tell } = following;
+  const deployment = await readDeployment(following);
   if (!deployment) {
     requireNewest(await readRecord(cluster, identity), identity.generation);
     throw new RuntimeError('failed', `The Deployment ${name} is gone: somebody deleted it.`);
@@ -91,7 +140,7 @@ async function look(
   if ((status.observedGeneration ?? 0) < (metadata.generation ?? 0)) return false;
   const counts = [status.replicas, status.updatedReplicas, status.availableReplicas];
   if (counts.every((count) => (count ?? 0) === spec.replicas)) return true;
-  const pods = (await listPods(cluster, identity)).filter((pod) => generationOf(pod) === present);
+  const pods = (await readPods(following)).filter((pod) => generationOf(pod) === present);
   for (const pod of pods) {
     const trouble = isReady(pod) ? null : troubleOf(pod);
     if (trouble !== null) tell(`${pod.metadata.name}: ${trouble}.`);
