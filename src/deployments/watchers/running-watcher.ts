@@ -3,12 +3,16 @@ import { inTransaction, systemContext, type Context, type Platform } from '#plat
 import { sql, type Database } from '#platform/database/index.ts';
 import { selectPlace } from '#deployments/queries.ts';
 import type { DeploymentPlace } from '#deployments/request.ts';
+import { dropObserved, noteObserved, observedWarnings, type ObservedWarnings } from '#deployments/watchers/observed-warnings.ts';
 import type { Capabilities, ClusterRef, ClusterRuntimes, Handle, Observation } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
 /** Services that are observed at a time, and milliseconds that one of them may take. */
 const OBSERVED_AT_ONCE = 8;
 const OBSERVE_MS = 10_000;
+/** Milliseconds in which changes of services are gathered, and until a service is looked at again that a request is under way for. */
+const GATHER_MS = 200;
+const LATER_MS = 1_000;
 
 /** A service that should run on a cluster of this machine, and that no request is under way for. */
 interface Wanted {
@@ -25,6 +29,10 @@ interface Wanted {
   resting: boolean;
   /** True if that request failed. */
   failed: boolean;
+  /** Warnings that were shown last. */
+  warnings: ObservedWarnings;
+  /** True if its cluster wants what others changed to be put back at once. */
+  corrects: boolean;
 }
 
 /** Requests for services of one environment that run no longer. */
@@ -79,6 +87,12 @@ export class RunningWatcher {
   readonly #observeMs: number;
   /** Questions that runtimes have not answered yet; they are not asked again meanwhile. */
   readonly #asked = new Set<string>();
+  /** Watches of clusters that have one, by cluster. */
+  readonly #followed = new Map<string, () => void>();
+  /** Services that have changed in such clusters since they were looked at. */
+  readonly #changed = new Set<string>();
+  #gathering: NodeJS.Timeout | undefined;
+  #noting: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #stopped = false;
@@ -100,7 +114,10 @@ export class RunningWatcher {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
-    await this.#looking;
+    clearTimeout(this.#gathering);
+    for (const leave of this.#followed.values()) leave();
+    this.#followed.clear();
+    await Promise.all([this.#looking, this.#noting]);
   }
 
   /** Looks once; a look that is under way already is joined. */
@@ -113,10 +130,11 @@ export class RunningWatcher {
   async #lookOnce(): Promise<void> {
     const { db } = this.#platform;
     const clusters = await this.#machine.listClusters(db, this.#nodeId);
-    await this.#noteReached(clusters);
+    await Promise.all([this.#noteReached(clusters), this.#follow(clusters)]);
     const ids = clusters.map(({ id }) => id);
+    await dropObserved(db, ids);
     const wanted = await listWanted(db, ids);
-    const missing = await this.#findMissing(wanted.filter((service) => !service.resting));
+    const missing = await this.#findMissing(wanted);
     // What failed just now is missing, too: what comes after it in its environment waits until both are asked for together.
     const failed = wanted.filter((service) => service.failed);
     const awaits = (one: Missing) =>
@@ -136,21 +154,74 @@ export class RunningWatcher {
     }
   }
 
-  /** Observes several services at a time. */
+  /** Watches the clusters that this machine watches now and that can be watched, and no others. */
+  async #follow(clusters: Watched[]): Promise<void> {
+    const apart = clusters.filter(({ isApart }) => isApart);
+    for (const [id, leave] of this.#followed)
+      if (!apart.some((cluster) => cluster.id === id)) {
+        leave();
+        this.#followed.delete(id);
+      }
+    const followOne = async ({ id, runtime: name }: Watched) => {
+      const runtime = await this.#askOnce(`watch ${id}`, () => this.#runtimes.runtimeOf({ id, runtime: name }));
+      if (!runtime.watch || this.#stopped) return;
+      const turned = (reason: string | null) =>
+        reason === null
+          ? this.#platform.log.info({ clusterId: id }, 'the cluster is followed')
+          : this.#platform.log.warn({ clusterId: id }, `the cluster is not followed, only looked at: ${reason}`);
+      this.#followed.set(id, runtime.watch({ changed: (serviceId) => this.#wake(serviceId, GATHER_MS), turned }));
+    };
+    const starts = apart.filter(({ id }) => !this.#followed.has(id)).map(followOne);
+    for (const start of await Promise.allSettled(starts))
+      if (start.status === 'rejected') this.#platform.log.warn({ err: start.reason }, 'cannot follow a cluster');
+  }
+
+  #wake(serviceId: string, ms: number): void {
+    this.#changed.add(serviceId);
+    if (this.#noting || this.#stopped) return;
+    this.#gathering ??= setTimeout(() => {
+      this.#gathering = undefined;
+      const ids = [...this.#changed];
+      this.#changed.clear();
+      this.#noting = this.#lookAt(ids)
+        .catch((error: unknown) => this.#platform.log.warn({ err: error }, 'cannot look at services that have changed'))
+        .finally(() => {
+          this.#noting = undefined;
+          for (const id of this.#changed) this.#wake(id, GATHER_MS);
+        });
+    }, ms);
+  }
+
+  /** Looks at some services of watched clusters. What is missing is asked for by a look at all, so that stages hold. */
+  async #lookAt(serviceIds: string[]): Promise<void> {
+    const { db } = this.#platform;
+    const clusterIds = [...this.#followed.keys()];
+    const busy = await listBusy(db, clusterIds, serviceIds);
+    const missing = await this.#findMissing(await listWanted(db, clusterIds, serviceIds));
+    if (missing.length > 0) void this.look();
+    for (const id of busy) setTimeout(() => this.#wake(id, 0), LATER_MS).unref();
+  }
+
+  /** Observes several services at a time, and notes what is told of those in watched clusters. */
   async #findMissing(services: Wanted[]): Promise<Missing[]> {
     const missing: Missing[] = [];
-    const left = services.values();
+    const isFollowed = ({ cluster_id }: Wanted) => this.#followed.has(cluster_id);
+    const left = services.filter((service) => !service.resting || isFollowed(service)).values();
     const observeRest = async () => {
       for (const service of left) {
         if (this.#stopped) return;
         try {
-          const { state } = await this.#observe(service);
+          const observation = await this.#observe(service);
+          const { state, drift = [] } = observation;
+          if (isFollowed(service)) await noteObserved(this.#platform.db, service, observation);
+          if (service.resting) continue;
           if (service.held) {
             // After a restore what does not run may be meant not to: it is left alone until it was seen running, or is deployed.
             if (state === 'running') await this.#release(service.organization_id, service.id);
           } else if (state === 'stopped') missing.push({ ...service, trigger: 'RESTART' });
           // Nothing is left that could be restarted.
-          else if (state === 'absent') missing.push({ ...service, trigger: 'ROLLBACK' });
+          else if (state === 'absent' || (service.corrects && drift.length > 0))
+            missing.push({ ...service, trigger: 'ROLLBACK' });
         } catch (error) {
           this.#platform.log.warn({ err: error, serviceId: service.id }, 'cannot observe a service');
         }
@@ -276,6 +347,10 @@ async function listWanted(db: Database, clusterIds: string[], ids?: string[]): P
       // One that was cancelled because another one failed has not failed itself.
       .select(recently(sql`(ds.state <> 'CANCELED' or d.cancel_requested_at is not null)`).as('resting'))
       .select(recently(sql`ds.state like '%\\_ERROR'`).as('failed'))
+      .select(observedWarnings.as('warnings'))
+      .select(
+        sql<boolean>`coalesce((cluster.advanced_settings ->> 'k8s.drift.correct_at_once')::boolean, false)`.as('corrects'),
+      )
       .where('cluster.id', '=', sql<string>`any(${clusterIds})`)
       .where('cluster.locked_at', 'is', null)
       .where('service.wanted', '=', 'running')
@@ -289,6 +364,16 @@ async function listWanted(db: Database, clusterIds: string[], ids?: string[]): P
       .$if(ids !== undefined, (query) => query.where('service.id', '=', sql<string>`any(${ids})`))
       .execute()
   );
+}
+
+/** Returns those of the services that a request is under way for. */
+async function listBusy(db: Database, clusterIds: string[], serviceIds: string[]): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select s.id from service s join environment e on e.id = s.environment_id
+    where s.id = any(${serviceIds}::uuid[]) and e.cluster_id = any(${clusterIds}::uuid[])
+      and exists (select from deployment_service ds join deployment d on d.id = ds.deployment_id
+        where ds.service_id = s.id and d.status <> 'ENDED')`.execute(db);
+  return rows.map(({ id }) => id);
 }
 
 async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
