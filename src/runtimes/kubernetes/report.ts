@@ -23,7 +23,8 @@ export async function reportOf(cluster: Cluster): Promise<RuntimeReport> {
 async function look(cluster: Cluster): Promise<RuntimeReport> {
   const { gitVersion, major, minor } =
     await cluster.connection.get<Record<'gitVersion' | 'major' | 'minor', string>>('/version');
-  const missing = await missingRights(cluster);
+  const refused = await listRefused(cluster);
+  const missing = toSentences(refused.filter(({ verb }) => verb !== 'watch'));
   if (missing.length > 0)
     return {
       ok: false,
@@ -36,6 +37,12 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
     count(cluster, '/apis/networking.k8s.io/v1/ingressclasses'),
   ]);
   const limits = [];
+  // Accounts of earlier releases lack it, and can do without.
+  const unwatched = toSentences(refused);
+  if (unwatched.length > 0)
+    limits.push(
+      `The account of the kubeconfig lacks rights: ${unwatched.join('; ')}. What happens in the cluster is seen up to 30 s late; apply what \`quarterdeck cluster rbac\` prints.`,
+    );
   if (Number(major) === 1 && Number.parseInt(minor, 10) < OLDEST)
     limits.push(`Versions before 1.${OLDEST} are not tried: upgrade the cluster.`);
   if (storage === 0)
@@ -51,11 +58,20 @@ async function count({ connection }: Cluster, path: string): Promise<number> {
   return items.length + (metadata.remainingItemCount ?? 0);
 }
 
-/** Asks the cluster for each right, and names those that are missing. */
-async function missingRights(cluster: Cluster): Promise<string[]> {
+/** Use of a right that the account lacks. */
+interface Refused {
+  right: Right;
+  verb: string;
+}
+
+/** Asks the cluster for each right. */
+async function listRefused(cluster: Cluster): Promise<Refused[]> {
   const asked = RIGHTS.flatMap((right) => right.verbs.map((verb) => ({ right, verb })));
   const answers = await Promise.all(asked.map(({ right, verb }) => isAllowed(cluster, right, verb)));
-  const refused = asked.filter((_, n) => !answers[n]);
+  return asked.filter((_, n) => !answers[n]);
+}
+
+function toSentences(refused: Refused[]): string[] {
   return RIGHTS.flatMap((right) => {
     const verbs = refused.filter((one) => one.right === right).map(({ verb }) => verb);
     const where = right.group === '' ? right.resource : `${right.resource}.${right.group}`;

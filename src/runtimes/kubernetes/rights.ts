@@ -8,6 +8,7 @@ export interface Right {
 }
 
 const CHANGE = ['get', 'list', 'create', 'update', 'patch', 'delete'];
+const FOLLOW = [...CHANGE, 'watch'];
 
 export const RIGHTS: readonly Right[] = [
   {
@@ -16,14 +17,14 @@ export const RIGHTS: readonly Right[] = [
     verbs: ['get', 'list', 'create', 'patch', 'delete'],
     reason: 'each environment has one',
   },
-  { group: 'apps', resource: 'deployments', verbs: CHANGE, reason: 'each service has one' },
-  { group: '', resource: 'services', verbs: CHANGE, reason: 'names of services within an environment' },
+  { group: 'apps', resource: 'deployments', verbs: FOLLOW, reason: 'each service has one' },
+  { group: '', resource: 'services', verbs: FOLLOW, reason: 'names of services within an environment' },
   { group: '', resource: 'secrets', verbs: CHANGE, reason: 'variables and files of a release' },
-  { group: '', resource: 'configmaps', verbs: CHANGE, reason: 'the record of a service' },
+  { group: '', resource: 'configmaps', verbs: FOLLOW, reason: 'the record of a service' },
   { group: '', resource: 'persistentvolumeclaims', verbs: CHANGE, reason: 'volumes' },
   { group: 'networking.k8s.io', resource: 'ingresses', verbs: CHANGE, reason: 'HTTP from outside' },
   { group: 'networking.k8s.io', resource: 'networkpolicies', verbs: CHANGE, reason: 'environments are kept apart' },
-  { group: '', resource: 'pods', verbs: ['get', 'list'], reason: 'states of instances' },
+  { group: '', resource: 'pods', verbs: ['get', 'list', 'watch'], reason: 'states of instances' },
   { group: '', resource: 'pods/log', verbs: ['get'], reason: 'logs' },
   { group: '', resource: 'pods/exec', verbs: ['get', 'create'], reason: 'programs beside a service' },
   { group: '', resource: 'nodes', verbs: ['list'], reason: 'the size of the cluster' },

@@ -27,7 +27,8 @@ export class ClusterCache {
   readonly #services: Informer<{ isOurs: boolean }>;
   #running: { end: AbortController; ended: Promise<unknown> } | undefined;
   #linger: NodeJS.Timeout | undefined;
-  #wasCurrent = false;
+  /** State that listeners were told last. */
+  #told: boolean | undefined;
 
   constructor(cluster: Cluster, times: Partial<InformerTimes> = {}) {
     const changed = (serviceId: string) => {
@@ -107,8 +108,9 @@ export class ClusterCache {
 
   #turn(reason: string | null): void {
     const { isCurrent } = this;
-    if (isCurrent === this.#wasCurrent && isCurrent) return;
-    this.#wasCurrent = isCurrent;
-    if (isCurrent || reason !== null) for (const listener of this.#listeners) listener.turned?.(isCurrent ? null : reason);
+    // Until the first failure the kinds become current one after the other.
+    if (isCurrent === this.#told || (!isCurrent && reason === null)) return;
+    this.#told = isCurrent;
+    for (const listener of this.#listeners) listener.turned?.(isCurrent ? null : reason);
   }
 }

@@ -20,7 +20,7 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 60_000;
 /** Milliseconds after which an open watch counts as steady, so that a failure begins with the shortest pause. */
 const STEADY_MS = 5_000;
-/** Milliseconds that a watch lasts at least where the server ends it in order. */
+/** Milliseconds that a watch lasts at least where the server ends it in order: one that ends sooner is opened again as after a failure. */
 const SHORTEST_MS = 1_000;
 /** Milliseconds within which kinds and clusters begin anew after the server has forgotten a version, so that they do not do it at once. */
 const SPREAD_MS = 3_000;
@@ -42,6 +42,7 @@ export interface InformerOptions<T> {
 export interface InformerTimes {
   idleMs: number;
   firstPauseMs: number;
+  shortestMs: number;
   spreadMs: number;
 }
 
@@ -68,7 +69,7 @@ export class Informer<T> {
   constructor(cluster: Cluster, options: InformerOptions<T>) {
     this.#cluster = cluster;
     this.#options = options;
-    this.#times = { idleMs: IDLE_MS, firstPauseMs: FIRST_PAUSE_MS, spreadMs: SPREAD_MS, ...options.times };
+    this.#times = { idleMs: IDLE_MS, firstPauseMs: FIRST_PAUSE_MS, shortestMs: SHORTEST_MS, spreadMs: SPREAD_MS, ...options.times };
   }
 
   /** True while what is kept follows the cluster: false from a failure until the watch is open again. */
@@ -166,11 +167,11 @@ export class Informer<T> {
       this.#turn(null);
       for await (const { type, object } of readEvents(stream, () => idle.refresh())) {
         if (performance.now() - opened > STEADY_MS) this.#failures = 0;
-        this.#version = object.metadata.resourceVersion!;
         if (type === 'DELETED') this.#drop(keyOf(object));
         else if (type !== 'BOOKMARK') this.#put(object);
+        this.#version = object.metadata.resourceVersion!;
       }
-      if (performance.now() - opened < SHORTEST_MS) throw new Error('it ended its watch at once');
+      if (performance.now() - opened < this.#times.shortestMs) throw new Error('it ended its watch at once');
     } finally {
       clearTimeout(idle);
     }
@@ -183,7 +184,7 @@ export class Informer<T> {
   #put(object: ClusterObject): string {
     const key = keyOf(object);
     const serviceId = object.metadata.labels?.[LABEL.service];
-    const value = serviceId === undefined ? null : this.#options.reduce(object);
+    const value = serviceId === undefined ? null : this.#reduce(object);
     const before = this.#objects.get(key);
     if (before && (value === null || before.serviceId !== serviceId)) this.#drop(key);
     if (value === null || serviceId === undefined) return key;
@@ -194,6 +195,15 @@ export class Informer<T> {
     this.#services.set(serviceId, ofService.set(key, value));
     this.#options.changed(serviceId);
     return key;
+  }
+
+  /** Throws BadEvent for an object that is not of its kind. */
+  #reduce(object: ClusterObject): T | null {
+    try {
+      return this.#options.reduce(object);
+    } catch (cause) {
+      throw new BadEvent(`it answers an object that is no ${this.#options.kind}`, { cause });
+    }
   }
 
   #drop(key: string): void {
@@ -208,6 +218,6 @@ export class Informer<T> {
 }
 
 function keyOf({ metadata }: ClusterObject): string {
-  if (typeof metadata?.name !== 'string') throw new Error('it answers objects without a name');
+  if (typeof metadata?.name !== 'string') throw new BadEvent('it answers objects without a name');
   return `${metadata.namespace}/${metadata.name}`;
 }
