@@ -323,6 +323,17 @@ export interface DriftedField {
   manager: string | null;
 }
 
+/** Change that the submission of a release would make to an object of a service. */
+export interface ObjectChange {
+  /** Kind and name of the object: `Deployment app-z1a2b3c4d`. */
+  object: string;
+  /** `REFUSED`: the cluster would not take it, for the reason in `message`. */
+  change: 'CREATED' | 'CHANGED' | 'REMOVED' | 'REFUSED';
+  message?: string;
+  /** Fields of a changed object; `from` or `to` is left out if there is none, and both if they are too large. */
+  fields: { path: string; from?: unknown; to?: unknown }[];
+}
+
 /** Workload that exists, found by its identity, without a handle. */
 export interface FoundWorkload {
   /** Identity with the generation that serves, otherwise the highest of which anything exists. */
@@ -508,6 +519,12 @@ export interface Runtime {
    * gives the reason with the last lines of its log.
    */
   submit(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle>;
+
+  /**
+   * Returns what `submit` of a spec would change in the cluster, without changing anything. Variables and credentials are left out: the spec
+   * need not have them. Its generation is that of the present release.
+   */
+  preview?(spec: WorkloadSpec, signal: AbortSignal): Promise<ObjectChange[]>;
 
   /**
    * Waits until a submitted or restarted release is rolled out, and reports to `context.log` what happens. Present where

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { MACHINE_RECORDS } from '#clusters/machine-records.ts';
 import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
 import type { Handle, Observation, Runtime, WatchListener } from '#runtimes/runtime.ts';
+import { sql } from '#platform/database/index.ts';
 import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample, useEngine } from '#test/harness/engine.ts';
@@ -68,7 +69,9 @@ test('what an event of a followed cluster is about is shown with the status with
     .toMatchObject([{ code: 'INSTANCES_NOT_READY', message }]);
   const { since } = (await status()).warnings[0];
   cluster.change(application.id, { state: 'partial', message: '0 of 1 instances are ready.' });
-  await expect.poll(async () => (await status()).warnings).toMatchObject([{ since, message: expect.not.stringContaining('status 3') }]);
+  await expect
+    .poll(async () => (await status()).warnings)
+    .toMatchObject([{ since, message: expect.not.stringContaining('status 3') }]);
   cluster.change(application.id, {});
   await expect.poll(async () => (await status()).warnings).toBeUndefined();
   await watcher.stop();
@@ -98,9 +101,7 @@ test('fields that somebody changed are told by their names and manager, and left
   await watcher.look();
   cluster.change(application.id, { drift: DRIFT });
   const message = 'spec.replicas of Deployment app was changed by kubectl-edit. The next deployment puts it back.';
-  await expect
-    .poll(async () => (await status()).warnings)
-    .toMatchObject([{ code: 'CHANGED_IN_CLUSTER', message }]);
+  await expect.poll(async () => (await status()).warnings).toMatchObject([{ code: 'CHANGED_IN_CLUSTER', message }]);
   await watcher.look();
   expect(await history()).toHaveLength(1);
   await watcher.stop();
@@ -108,7 +109,10 @@ test('fields that somebody changed are told by their names and manager, and left
 
 test('fields that somebody changed are put back at once, and once in ten minutes, where the cluster says so', async () => {
   const { application, history } = await deployed(await app.organization());
-  await app.db.updateTable('cluster').set({ advanced_settings: { 'k8s.drift.correct_at_once': true } }).execute();
+  await app.db
+    .updateTable('cluster')
+    .set({ advanced_settings: sql`'{"k8s.drift.correct_at_once": true}'` })
+    .execute();
   const cluster = new FollowedCluster();
   const watcher = await cluster.watcher();
   await watcher.look();

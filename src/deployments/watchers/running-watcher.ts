@@ -3,7 +3,12 @@ import { inTransaction, systemContext, type Context, type Platform } from '#plat
 import { sql, type Database } from '#platform/database/index.ts';
 import { selectPlace } from '#deployments/queries.ts';
 import type { DeploymentPlace } from '#deployments/request.ts';
-import { dropObserved, noteObserved, observedWarnings, type ObservedWarnings } from '#deployments/watchers/observed-warnings.ts';
+import {
+  dropObserved,
+  noteObserved,
+  observedWarnings,
+  type ObservedWarnings,
+} from '#deployments/watchers/observed-warnings.ts';
 import type { Capabilities, ClusterRef, ClusterRuntimes, Handle, Observation } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
@@ -349,7 +354,9 @@ async function listWanted(db: Database, clusterIds: string[], ids?: string[]): P
       .select(recently(sql`ds.state like '%\\_ERROR'`).as('failed'))
       .select(observedWarnings.as('warnings'))
       .select(
-        sql<boolean>`coalesce((cluster.advanced_settings ->> 'k8s.drift.correct_at_once')::boolean, false)`.as('corrects'),
+        sql<boolean>`coalesce((cluster.advanced_settings ->> 'k8s.drift.correct_at_once')::boolean, false)`.as(
+          'corrects',
+        ),
       )
       .where('cluster.id', '=', sql<string>`any(${clusterIds})`)
       .where('cluster.locked_at', 'is', null)

@@ -45,7 +45,8 @@ export const find = <T extends ClusterObject>(
   kind: Kind,
   namespace: string | undefined,
   name: string,
-): Promise<T | null> => unlessGone(connection.get<T>(pathOf(kind, namespace, name)));
+  signal?: AbortSignal,
+): Promise<T | null> => unlessGone(connection.get<T>(pathOf(kind, namespace, name), signal ? { signal } : {}));
 
 /** Returns all objects of a selector, page by page. */
 export async function list<T extends ClusterObject>(
@@ -69,11 +70,16 @@ export async function list<T extends ClusterObject>(
  * Applies an object on the server: fields that are ours become as given, those of others stay. With a `resourceVersion` it is refused
  * (409) if the object has changed since it was read.
  */
-export const apply = <T extends ClusterObject>({ connection }: Cluster, object: ClusterObject): Promise<T> =>
+export const apply = <T extends ClusterObject>(
+  { connection }: Cluster,
+  object: ClusterObject,
+  { isDryRun = false, signal }: { isDryRun?: boolean; signal?: AbortSignal } = {},
+): Promise<T> =>
   connection.call<T>('PATCH', pathOf(object.kind, object.metadata.namespace, object.metadata.name), {
     body: object,
     type: 'application/apply-patch+yaml',
-    query: { fieldManager: FIELD_MANAGER, force: true },
+    query: { fieldManager: FIELD_MANAGER, force: true, ...(isDryRun ? { dryRun: 'All' } : {}) },
+    ...(signal ? { signal } : {}),
   });
 
 /** Removes an object with everything that it made. Succeeds if there is none. */

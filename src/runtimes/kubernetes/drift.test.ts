@@ -62,7 +62,9 @@ test('a field that somebody else wrote is told with its manager', () => {
 test('a field that somebody else took away is told without a manager', () => {
   const present = changed((spec, ours) => {
     delete spec.template.spec.containers[0].resources.limits.memory;
-    delete ours['f:spec']['f:template']['f:spec']['f:containers']['k:{"name":"app"}']['f:resources']['f:limits']['f:memory'];
+    delete ours['f:spec']['f:template']['f:spec']['f:containers']['k:{"name":"app"}']['f:resources']['f:limits'][
+      'f:memory'
+    ];
     return {};
   });
   const field = 'spec.template.spec.containers[app].resources.limits.memory';

@@ -25,7 +25,10 @@ export function driftOf(release: DeploymentObject, present: FoundDeployment): Dr
   collectLost({ applied, found, ours: ours ?? {}, path: [] }, lost);
   const object = `Deployment ${release.metadata.name}`;
   return lost.flatMap((path) => {
-    const field = path.map(({ name }) => name).join('').slice(1);
+    const field = path
+      .map(({ name }) => name)
+      .join('')
+      .slice(1);
     const manager = others.find(({ fieldsV1 }) => owns(fieldsV1 ?? {}, path))?.manager ?? null;
     return manager === CONTROLLERS && field === 'spec.replicas' ? [] : [{ object, field, manager }];
   });
@@ -46,7 +49,8 @@ function collectLost({ applied, found, ours, path }: Level, lost: Path[]): void 
     // A field without fields of its own is owned as a whole.
     if (owned && (Object.keys(owned).every((one) => one === '.') || !isTree(value))) continue;
     if (owned) collectLost({ applied: value, found: present, ours: owned, path: here }, lost);
-    else if (isTree(value) && isTree(present)) collectLost({ applied: value, found: present, ours: {}, path: here }, lost);
+    else if (isTree(value) && isTree(present))
+      collectLost({ applied: value, found: present, ours: {}, path: here }, lost);
     else if (!isEmpty(value) && !isDeepStrictEqual(value, present)) lost.push(here);
   }
 }
@@ -110,4 +114,3 @@ function owns(tree: FieldTree, path: Path): boolean {
   }
   return true;
 }
-

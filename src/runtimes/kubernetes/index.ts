@@ -15,6 +15,7 @@ import { removeEnvironment, removeService, restartService, stopService } from '.
 import { readLogs } from './logs.ts';
 import { MOST_SECRET_BYTES } from './objects.ts';
 import { listWorkloads, observeService } from './observe.ts';
+import { previewRelease } from './preview.ts';
 import { reportOf } from './report.ts';
 import { followRollout } from './rollout.ts';
 import { submitRelease } from './submit.ts';
@@ -52,6 +53,7 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
         alone(spec.identity, () => submitRelease(cluster, spec, context)),
         context.signal,
       ),
+    preview: (spec, signal) => told(previewRelease(cluster, spec, signal), signal),
     progress: (handle, context) => told(followRollout(cluster, handle, context), context.signal),
     watch: (listener) => cache.use(listener),
     observe: (handle) => told(observeService(cluster, handle)),

@@ -43,7 +43,10 @@ async function readCached(cluster: Cluster, handle: Handle): Promise<Seen | null
 async function driftWith(cluster: Cluster, handle: Handle, owners: string): Promise<DriftedField[]> {
   const known = cluster.cache!.driftOf(handle.identity.serviceId, owners);
   if (known) return known;
-  const [record, deployment] = await Promise.all([readRecord(cluster, handle.identity), findDeployment(cluster, handle)]);
+  const [record, deployment] = await Promise.all([
+    readRecord(cluster, handle.identity),
+    findDeployment(cluster, handle),
+  ]);
   return deployment ? noteDrift(cluster, handle, record, deployment) : [];
 }
 

@@ -106,8 +106,16 @@ describe('a cluster that is followed', () => {
   test.each([
     ['garbage', '<html>\n', 'its watch sent what is no event'],
     ['an event without an object', '{"type":"ADDED"}\n', 'its watch sent what is no event'],
-    ['an object without a name', '{"type":"ADDED","object":{"metadata":{"resourceVersion":"1","labels":{}}}}\n', 'it answers objects without a name'],
-    ['a pod that is none', '{"type":"ADDED","object":{"metadata":{"name":"p","resourceVersion":"1","labels":{"quarterdeck.service":"s"}},"status":{"conditions":1}}}\n', 'it answers an object that is no Pod'],
+    [
+      'an object without a name',
+      '{"type":"ADDED","object":{"metadata":{"resourceVersion":"1","labels":{}}}}\n',
+      'it answers objects without a name',
+    ],
+    [
+      'a pod that is none',
+      '{"type":"ADDED","object":{"metadata":{"name":"p","resourceVersion":"1","labels":{"quarterdeck.service":"s"}},"status":{"conditions":1}}}\n',
+      'it answers an object that is no Pod',
+    ],
     ['an event without an end', 'x'.repeat(3 * 2 ** 20), 'an event of its watch is larger than 2 MiB'],
   ])('that sends %s is not followed, says why, and is listed again', async (_what, text, reason) => {
     api.put('pods', 'p', 's', podStatus(true));

@@ -69,7 +69,13 @@ export class Informer<T> {
   constructor(cluster: Cluster, options: InformerOptions<T>) {
     this.#cluster = cluster;
     this.#options = options;
-    this.#times = { idleMs: IDLE_MS, firstPauseMs: FIRST_PAUSE_MS, shortestMs: SHORTEST_MS, spreadMs: SPREAD_MS, ...options.times };
+    this.#times = {
+      idleMs: IDLE_MS,
+      firstPauseMs: FIRST_PAUSE_MS,
+      shortestMs: SHORTEST_MS,
+      spreadMs: SPREAD_MS,
+      ...options.times,
+    };
   }
 
   /** True while what is kept follows the cluster: false from a failure until the watch is open again. */
@@ -125,7 +131,9 @@ export class Informer<T> {
   }
 
   get #accept(): string {
-    return this.#options.isMetadata ? 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1' : 'application/json';
+    return this.#options.isMetadata
+      ? 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
+      : 'application/json';
   }
 
   async #list(signal: AbortSignal): Promise<void> {
@@ -151,7 +159,10 @@ export class Informer<T> {
   async #watch(signal: AbortSignal): Promise<void> {
     this.#present = new AbortController();
     const { idleMs } = this.#times;
-    const idle = setTimeout(() => this.#present.abort(new Error(`its watch was silent for ${idleMs / 1000} s`)), idleMs);
+    const idle = setTimeout(
+      () => this.#present.abort(new Error(`its watch was silent for ${idleMs / 1000} s`)),
+      idleMs,
+    );
     try {
       const query = {
         labelSelector: this.#selector,
@@ -162,7 +173,11 @@ export class Informer<T> {
       };
       const ended = anySignal([signal, this.#present.signal]);
       const accept = this.#accept;
-      const stream = await this.#cluster.connection.stream(pathOf(this.#options.kind), { query, signal: ended, accept });
+      const stream = await this.#cluster.connection.stream(pathOf(this.#options.kind), {
+        query,
+        signal: ended,
+        accept,
+      });
       const opened = performance.now();
       this.#turn(null);
       for await (const { type, object } of readEvents(stream, () => idle.refresh())) {

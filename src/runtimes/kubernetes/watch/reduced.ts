@@ -109,7 +109,9 @@ export function reduceRecord(object: ClusterObject): RecordSummary | null {
 /** Returns what is kept of a Service: whether we still own what leads to the pods. */
 export function reduceService({ metadata }: ClusterObject): { isOurs: boolean } | null {
   if (metadata.deletionTimestamp) return null;
-  const ours = metadata.managedFields?.find(({ manager, operation }) => manager === FIELD_MANAGER && operation === 'Apply');
+  const ours = metadata.managedFields?.find(
+    ({ manager, operation }) => manager === FIELD_MANAGER && operation === 'Apply',
+  );
   const spec = ours?.fieldsV1?.['f:spec'] ?? {};
   return { isOurs: ['f:ports', 'f:selector', 'f:type'].every((name) => name in spec) };
 }

@@ -10,6 +10,8 @@ import {
 } from '#deployments/index.ts';
 import { actionOf, freezeChosen, type Trigger } from '#services/capabilities/service/actions/request.ts';
 import { findRollback } from '#services/capabilities/service/rollback/index.ts';
+import { planObjects, type PlannedObjects } from '#services/capabilities/service/deployment-plan/objects.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
 import type { ImageReader } from '#services/images/image-name.ts';
 import { readingStored, type RepositoryReader } from '#services/sources/repository.ts';
 
@@ -22,8 +24,10 @@ export interface PlanRequest {
   signal: AbortSignal;
 }
 
-export interface PlanNeeds {
+export interface PlanNeeds extends Pick<ServiceNeeds, 'runtimeOf'> {
   kinds: Record<string, DeployableKind>;
+  /** Returns whether a kind opens sealed values of its configuration for a deployment. */
+  opens(kind: string): boolean;
   repositories: RepositoryReader;
   images: ImageReader;
 }
@@ -52,7 +56,11 @@ export async function planRequest(context: Context, place: DeploymentPlace, need
       signal,
     ),
   );
-  return toPlanView(place.environmentId, preview);
+  return toPlanView(
+    place.environmentId,
+    preview,
+    await planObjects(context, place, needs, { snapshot, preview, signal }),
+  );
 }
 
 const commitView = (commit: Commit) => ({
@@ -62,7 +70,11 @@ const commitView = (commit: Commit) => ({
   created_at: new Date(commit.date).toISOString(),
 });
 
-function toPlanView(environmentId: string, { plan, changes }: DeploymentPreview) {
+function toPlanView(
+  environmentId: string,
+  { plan, changes }: DeploymentPreview,
+  objects: ReadonlyMap<string, PlannedObjects>,
+) {
   return {
     environment_id: environmentId,
     action: plan.action,
@@ -93,11 +105,17 @@ function toPlanView(environmentId: string, { plan, changes }: DeploymentPreview)
               is_secret: isSecret,
               variable_type: type,
             })),
+            ...objectsView(objects.get(service.serviceId)),
           },
         };
       }),
     })),
   };
+}
+
+function objectsView(objects: PlannedObjects | undefined) {
+  if (!objects) return {};
+  return 'unknown' in objects ? { objects_unknown: objects.unknown } : { objects: objects.changes };
 }
 
 const NOTHING = { commit: null, settings: [], variables: [] };
