@@ -105,6 +105,25 @@ describe('a service of a followed cluster', { timeout: 60_000 }, () => {
     await expect.poll(async () => (await runtime.observe(handle)).drift).toEqual([]);
   });
 
+  test('is previewed: only what a deployment would change is told, nothing of secrets, and nothing is changed', async () => {
+    const signal = AbortSignal.timeout(20_000);
+    // As a plan has it: without variables and credentials.
+    const same = { ...spec, environment: { A_SECRET: '' }, secrets: [] };
+    expect(await runtime.preview!(same, signal)).toEqual([]);
+    const ports = spec.ports.map((port, n) => (n === 0 ? { ...port, internalPort: 9090 } : port));
+    const next = { ...same, image: 'other:2', instances: { min: 3, max: 3 }, ports, readiness: null };
+    const before = await cluster.connection.get(pathOfDeployment());
+    const changes = await runtime.preview!(next, signal);
+    const fields = changes.find(({ object }) => object === `Deployment ${spec.hostname}`)!.fields;
+    expect(fields).toContainEqual({ path: 'spec.replicas', from: 1, to: 3 });
+    expect(fields).toContainEqual({ path: 'spec.template.spec.containers[app].image', from: spec.image, to: 'other:2' });
+    expect(changes.map(({ object }) => object)).toContain(`Service ${spec.hostname}`);
+    expect(JSON.stringify(changes)).not.toMatch(/Secret |A_SECRET|managedFields/);
+    const refused = await runtime.preview!({ ...same, resources: { cpuMilli: 50, memoryMib: -1 } }, signal);
+    expect(refused).toMatchObject([{ change: 'REFUSED', message: expect.stringContaining('memory') }]);
+    expect(await cluster.connection.get(pathOfDeployment())).toEqual(before);
+  });
+
   test('shows that somebody removed its Service, and is absent without its Deployment', async () => {
     const service = pathOf('Service', namespaceOf(spec.identity), spec.hostname);
     await cluster.connection.call('DELETE', service);
@@ -132,7 +151,8 @@ describe('a service of a followed cluster', { timeout: 60_000 }, () => {
   test('is deployed with few requests', async () => {
     const first = await requestsOf(() => deploy(specOf()));
     const second = await requestsOf(async () => (handle = await deploy((spec = nextSpec(spec)))));
-    console.log(`first deployment: ${first.length} requests\n${first.join('\n')}\nsecond: ${second.length}\n${second.join('\n')}`); // prettier-ignore
-    expect([first.length <= 30, second.length <= 30]).toEqual([true, true]);
+    // kubectl apply and kubectl rollout status of the same objects send about as many (bench/kubernetes.ts).
+    expect(first.length).toBeLessThanOrEqual(20);
+    expect(second.length).toBeLessThanOrEqual(20);
   });
 });

@@ -7,7 +7,7 @@ import {
 } from '#deployments/index.ts';
 import type { Snapshot } from '#deployments/model/snapshot.ts';
 import { examineVariables } from '#deployments/model/variables.ts';
-import { RuntimeError, type Handle, type ObjectChange, type WorkloadSpec } from '#runtimes/runtime.ts';
+import { RuntimeError, type Handle, type ObjectChange, type Runtime, type WorkloadSpec } from '#runtimes/runtime.ts';
 import type { PlanNeeds } from '#services/capabilities/service/deployment-plan/service.ts';
 
 /** Milliseconds that the cluster may take for all services of a plan. */
@@ -30,11 +30,12 @@ export async function planObjects(
   const { cluster, handles } = preview;
   // The runtimes of machines cannot tell.
   if (snapshot.action !== 'DEPLOY' || cluster?.nodeId !== null) return planned;
+  const runtime = await findRuntime(needs, { ...cluster, id: place.clusterId, nodeId: null });
+  if (!runtime?.preview) return planned;
   const within = AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]);
   const foresee = async (service: ServiceSnapshot, handle: Handle): Promise<PlannedObjects | null> => {
     try {
-      const runtime = await needs.runtimeOf({ ...cluster, id: place.clusterId, nodeId: null });
-      const spec = runtime.preview && workloadOf({ context, needs, snapshot, preview }, service, handle);
+      const spec = workloadOf({ context, needs, snapshot, preview }, service, handle);
       return spec ? { changes: await runtime.preview!(spec, within) } : null;
     } catch (error) {
       signal.throwIfAborted();
@@ -56,6 +57,19 @@ export async function planObjects(
 
 const LATE = `The cluster did not answer within ${ASK_MS / 1000} s.`;
 const TOO_MANY = `Only the first ${MOST_SERVICES} services of a plan are compared with the cluster: ask for the plan of the service.`;
+
+/** Returns the runtime of a cluster; null if this process has none for it, or if it was never connected. */
+async function findRuntime(
+  { runtimeOf }: PlanNeeds,
+  cluster: Parameters<PlanNeeds['runtimeOf']>[0],
+): Promise<Runtime | null> {
+  try {
+    return await runtimeOf(cluster);
+  } catch (error) {
+    if (error instanceof RuntimeError) return null;
+    throw error;
+  }
+}
 
 interface Planning {
   context: Context;
