@@ -1219,6 +1219,8 @@ create table service_warning (
   constraint service_warning_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
   constraint service_warning_pkey PRIMARY KEY (service_id, code, subject)
 );
+CREATE TRIGGER stream_service_warning_change AFTER INSERT OR DELETE ON public.service_warning FOR EACH ROW EXECUTE FUNCTION stream_service_warning();
+CREATE TRIGGER stream_service_warning_update AFTER UPDATE ON public.service_warning FOR EACH ROW WHEN ((old.message <> new.message)) EXECUTE FUNCTION stream_service_warning();
 
 create table sign_up (
   id uuid not null,
@@ -1244,7 +1246,7 @@ create table stream_event (
   audit_id uuid,
   data jsonb,
   constraint stream_event_pkey PRIMARY KEY (xid, id),
-  constraint stream_event_type_check CHECK ((type = ANY (ARRAY['deployment'::text, 'service-state'::text, 'step'::text, 'audit'::text, 'log'::text])))
+  constraint stream_event_type_check CHECK ((type = ANY (ARRAY['deployment'::text, 'service-state'::text, 'service-warning'::text, 'step'::text, 'audit'::text, 'log'::text])))
 );
 CREATE INDEX stream_event_organization ON public.stream_event USING btree (organization_id, xid, id);
 
@@ -1771,6 +1773,20 @@ begin
     (select project_id from environment where id = new.environment_id), new.environment_id, new.service_id, new.deployment_id,
     jsonb_build_object('number', new.number, 'kind', new.kind, 'name', new.name, 'action', new.action,
       'sub_action', new.sub_action, 'state', new.state));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.stream_service_warning()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  warning service_warning := coalesce(new, old);
+begin
+  insert into stream_event (organization_id, at, type, project_id, environment_id, service_id, data)
+  select warning.organization_id, clock_timestamp(), 'service-warning', e.project_id, s.environment_id, s.id,
+    jsonb_build_object('kind', s.kind, 'name', s.name, 'code', warning.code, 'message', case when tg_op <> 'DELETE' then warning.message end)
+  from service s join environment e on e.id = s.environment_id where s.id = warning.service_id;
   return null;
 end $function$;
 
