@@ -116,7 +116,11 @@ describe('a service of a followed cluster', { timeout: 60_000 }, () => {
     const changes = await runtime.preview!(next, signal);
     const fields = changes.find(({ object }) => object === `Deployment ${spec.hostname}`)!.fields;
     expect(fields).toContainEqual({ path: 'spec.replicas', from: 1, to: 3 });
-    expect(fields).toContainEqual({ path: 'spec.template.spec.containers[app].image', from: spec.image, to: 'other:2' });
+    expect(fields).toContainEqual({
+      path: 'spec.template.spec.containers[app].image',
+      from: spec.image,
+      to: 'other:2',
+    });
     expect(changes.map(({ object }) => object)).toContain(`Service ${spec.hostname}`);
     expect(JSON.stringify(changes)).not.toMatch(/Secret |A_SECRET|managedFields/);
     const refused = await runtime.preview!({ ...same, resources: { cpuMilli: 50, memoryMib: -1 } }, signal);

@@ -110,7 +110,7 @@ export const READS: Exceptions[] = [
   {
     reason: 'Reads join what was deployed and what is under way.',
     uses: {
-      clusters: ['deployment', 'deployment_service'],
+      clusters: ['deployment', 'deployment_service', 'service_warning'],
       housekeeping: ['deployment_service'],
       'resources/cluster': ['deployment'],
       'resources/deployment-rule': ['deployment', 'deployment_service'],
