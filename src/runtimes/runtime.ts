@@ -502,8 +502,11 @@ export interface Runtime {
   /** True if the runtime only simulates workloads: a checkout may then be empty. */
   readonly pretends?: boolean;
 
-  /** Reports whether the runtime is usable now, and its limits on this machine. Never throws. */
-  check(): Promise<RuntimeReport>;
+  /**
+   * Reports whether the runtime is usable now, and its limits on this machine. Never throws. A quick one may repeat what an earlier one found
+   * a few minutes ago, as long as the runtime answers.
+   */
+  check(options?: { isQuick?: boolean }): Promise<RuntimeReport>;
 
   /**
    * Returns the reasons why this spec cannot run here at all, as sentences for the user that name a remedy; empty if it can. Called before

@@ -261,7 +261,7 @@ export class RunningWatcher {
     const byRuntime = Map.groupBy(clusters, ({ id, runtime, isApart }) => (isApart ? id : runtime));
     const noteSharing = async ([name, sharing]: [string, Watched[]]) => {
       if (this.#stopped) return;
-      const ask = async () => (await this.#runtimes.runtimeOf(sharing[0]!)).check();
+      const ask = async () => (await this.#runtimes.runtimeOf(sharing[0]!)).check({ isQuick: true });
       const report = await this.#askOnce(`runtime ${name}`, ask).catch(() => undefined);
       const ids = sharing.map(({ id }) => id);
       if (report?.ok) await this.#machine.noteReached(db, ids, report);

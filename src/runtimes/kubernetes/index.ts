@@ -16,7 +16,7 @@ import { readLogs } from './logs.ts';
 import { MOST_SECRET_BYTES } from './objects.ts';
 import { listWorkloads, observeService } from './observe.ts';
 import { previewRelease } from './preview.ts';
-import { reportOf } from './report.ts';
+import { Reporter } from './report.ts';
 import { followRollout } from './rollout.ts';
 import { submitRelease } from './submit.ts';
 import { ClusterCache } from './watch/cache.ts';
@@ -39,15 +39,19 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
   const plain: Cluster = { connection, installation };
   const cache = new ClusterCache(plain);
   const cluster: Cluster = { ...plain, cache };
+  const reporter = new Reporter(cluster);
   return {
     name: 'kubernetes',
-    check: async () => {
-      const report = await reportOf(cluster);
+    check: async ({ isQuick = false } = {}) => {
+      const report = await reporter.check(isQuick);
       if (!report.ok) cache.doubt();
       return report;
     },
     refusals,
-    use: (access) => connection.use(access),
+    use: (access) => {
+      reporter.forget();
+      connection.use(access);
+    },
     submit: (spec, context) =>
       told(
         alone(spec.identity, () => submitRelease(cluster, spec, context)),

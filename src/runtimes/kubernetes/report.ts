@@ -11,12 +11,39 @@ interface Review {
   status: { allowed: boolean; reason?: string };
 }
 
-/** Reports version, size, missing rights and limits of a cluster (`Runtime.check`). Never throws. */
-export async function reportOf(cluster: Cluster): Promise<RuntimeReport> {
-  try {
-    return await look(cluster);
-  } catch (error) {
-    return { ok: false, description: asRuntimeError(error).message, limits: [] };
+/** Milliseconds for which quick checks repeat rights and sizes: a look at them takes a request for each right. */
+const REPEATED_MS = 10 * 60_000;
+
+/** Reports version, size, missing rights and limits of a cluster. */
+export class Reporter {
+  readonly #cluster: Cluster;
+  #last: { report: RuntimeReport; at: number } | null = null;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  /** Looks anew the next time: the credentials were replaced. */
+  forget(): void {
+    this.#last = null;
+  }
+
+  /** Looks at the cluster (`Runtime.check`). Never throws. */
+  async check(isQuick: boolean): Promise<RuntimeReport> {
+    try {
+      const last = isQuick && this.#last && performance.now() - this.#last.at < REPEATED_MS ? this.#last.report : null;
+      if (!last) return await this.#look();
+      await this.#cluster.connection.get('/version');
+      return last;
+    } catch (error) {
+      return { ok: false, description: asRuntimeError(error).message, limits: [] };
+    }
+  }
+
+  async #look(): Promise<RuntimeReport> {
+    const report = await look(this.#cluster);
+    this.#last = report.ok ? { report, at: performance.now() } : null;
+    return report;
   }
 }
 
