@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { isId } from '#kernel/ids.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import { selectPlace } from '#deployments/queries.ts';
@@ -182,6 +183,8 @@ export class RunningWatcher {
   }
 
   #wake(serviceId: string, ms: number): void {
+    // Labels in a cluster can be anything.
+    if (!isId(serviceId)) return;
     this.#changed.add(serviceId);
     if (this.#noting || this.#stopped) return;
     this.#gathering ??= setTimeout(() => {

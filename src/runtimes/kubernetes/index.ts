@@ -51,6 +51,7 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
     use: (access) => {
       reporter.forget();
       connection.use(access);
+      cache.restart();
     },
     submit: (spec, context) =>
       told(

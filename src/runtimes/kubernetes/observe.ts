@@ -27,10 +27,10 @@ interface Seen {
 /** Returns null where the cache does not follow the cluster, or does not know the release of the handle yet. */
 async function readCached(cluster: Cluster, handle: Handle): Promise<Seen | null> {
   const { identity } = handle;
-  const kept = cluster.cache?.of(identity.serviceId);
+  const kept = cluster.cache?.of(identity, hostnameOf(handle));
   if (!kept?.record || kept.record.generation < identity.generation) return null;
   const { record, deployment, service, pods } = kept;
-  const drift = deployment ? await driftWith(cluster, handle, deployment.owners) : [];
+  const drift = deployment && !record.candidate ? await driftWith(cluster, handle, deployment.owners) : [];
   return {
     record,
     hasDeployment: deployment !== null,
@@ -58,7 +58,8 @@ function noteDrift(
 ): DriftedField[] {
   const release = presentOf(record);
   // While a release is rolled out both are there.
-  const drift = release && !record?.candidate ? driftOf(release.deployment, deployment) : [];
+  if (!release || record?.candidate) return [];
+  const drift = driftOf(release.deployment, deployment);
   cluster.cache?.noteDrift(identity.serviceId, ownersOf(deployment.metadata.managedFields ?? []), drift);
   return drift;
 }

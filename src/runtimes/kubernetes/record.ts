@@ -32,7 +32,7 @@ interface Read {
 /** Number of times that a change is tried again after another process was faster. */
 const TRIES = 20;
 
-const recordName = (serviceId: string): string => `quarterdeck-${serviceId}`;
+export const recordName = (serviceId: string): string => `quarterdeck-${serviceId}`;
 
 /** Returns the record of a service; null if there is none. */
 export const readRecord = async (cluster: Cluster, identity: WorkloadIdentity): Promise<ServiceRecord | null> =>

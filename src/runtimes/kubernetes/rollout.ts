@@ -111,15 +111,15 @@ interface Following {
 /** Returns the Deployment: kept, or read where the cache does not follow the cluster or is behind. */
 async function readDeployment(following: Following): Promise<FoundDeployment | null> {
   const { cluster, identity, name, change } = following;
-  const kept = cluster.cache?.of(identity.serviceId)?.deployment;
+  const kept = cluster.cache?.of(identity, name)?.deployment;
   if (kept && change !== null && (kept.metadata.generation ?? 0) >= change) return kept;
   const deployment = await find<FoundDeployment>(cluster, 'Deployment', namespaceOf(identity), name);
   following.change = deployment?.metadata.generation ?? null;
   return deployment;
 }
 
-const readPods = async ({ cluster, identity }: Following): Promise<Pod[]> => {
-  const kept = cluster.cache?.of(identity.serviceId);
+const readPods = async ({ cluster, identity, name }: Following): Promise<Pod[]> => {
+  const kept = cluster.cache?.of(identity, name);
   return kept ? inOrder(kept.pods) : listPods(cluster, identity);
 };
 

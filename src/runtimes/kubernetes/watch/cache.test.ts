@@ -1,3 +1,4 @@
+import { newIdentity } from '#runtimes/contract/fixture.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ClusterCache } from './cache.ts';
 import { FakeApi, podStatus } from './fake-api.fixture.ts';
@@ -25,20 +26,21 @@ async function follow(times: Partial<InformerTimes> = {}) {
   );
   cache.use({ changed: (id) => void changed.push(id), turned: (reason) => void turns.push(reason) });
   await expect.poll(() => cache.isCurrent).toBe(true);
-  const pods = (serviceId: string) => cache.of(serviceId)?.pods.map(({ metadata }) => metadata.name);
-  return { cache, changed, turns, pods };
+  const of = (serviceId: string) => cache.of({ ...newIdentity('test'), environmentId: 'n', serviceId }, 'app');
+  const pods = (serviceId: string) => of(serviceId)?.pods.map(({ metadata }) => metadata.name);
+  return { cache, changed, turns, pods, of };
 }
 
 describe('a cluster that is followed', () => {
   test('has what was there before, in several pages, and what comes, changes and goes', async () => {
     for (let n = 0; n < 120; n++) api.put('pods', `p${n}`, `s${n % 2}`, podStatus(true));
-    const { cache, changed, pods } = await follow();
+    const { changed, pods, of } = await follow();
     expect([pods('s0')!.length, pods('s1')!.length, api.lists('pods')]).toEqual([60, 60, 3]);
     changed.length = 0;
     api.put('pods', 'new', 's3', podStatus(false));
     await expect.poll(() => pods('s3')).toEqual(['new']);
     api.put('pods', 'new', 's3', podStatus(true));
-    await expect.poll(() => cache.of('s3')?.pods[0]?.status?.conditions?.[0]?.status).toBe('True');
+    await expect.poll(() => of('s3')?.pods[0]?.status?.conditions?.[0]?.status).toBe('True');
     api.remove('pods', 'new');
     await expect.poll(() => pods('s3')).toEqual([]);
     expect(changed).toEqual(['s3', 's3', 's3']);
@@ -81,9 +83,9 @@ describe('a cluster that is followed', () => {
 
   test('tells nothing while the API server is away, and goes on from where it was without a list', async () => {
     api.put('pods', 'p', 's', podStatus(true));
-    const { cache, turns, pods } = await follow();
+    const { turns, pods, of } = await follow();
     await api.stop();
-    await expect.poll(() => cache.of('s')).toBeNull();
+    await expect.poll(() => of('s')).toBeNull();
     expect(turns).toEqual([null, expect.any(String)]);
     await api.listen();
     await expect.poll(() => pods('s')).toEqual(['p']);
@@ -95,6 +97,23 @@ describe('a cluster that is followed', () => {
     await expect.poll(() => api.watches('pods').length).toBeGreaterThan(1);
     expect(turns).toContain('its watch was silent for 0.15 s');
     expect(api.lists('pods')).toBe(1);
+  });
+
+  test('is listed anew where its connection leads elsewhere, or the version means nothing there', async () => {
+    const { cache } = await follow();
+    cache.restart();
+    await expect.poll(() => [api.lists('pods'), cache.isCurrent]).toEqual([2, true]);
+    api.put('services', 'other', 't');
+    api.unknown = 101;
+    cache.doubt();
+    await expect.poll(() => [api.lists('pods'), cache.isCurrent]).toEqual([3, true]);
+  });
+
+  test('does not take objects of another namespace for those of a service', async () => {
+    api.put('pods', 'p', 's', podStatus(true));
+    api.put('pods', 'q', 's', { ...podStatus(true), metadata: { namespace: 'other' } });
+    const { pods } = await follow();
+    expect(pods('s')).toEqual(['p']);
   });
 
   test('is asked again where it does not answer something else', async () => {
@@ -138,7 +157,7 @@ describe('a cluster that is followed', () => {
     const turns: (string | null)[] = [];
     cache.use({ changed: () => undefined, turned: (reason) => void turns.push(reason) });
     await expect.poll(() => api.lists('pods')).toBe(4);
-    expect([cache.of('s'), turns[0]]).toEqual([null, 'pods is forbidden.']);
+    expect([cache.isCurrent, turns[0]]).toEqual([false, 'pods is forbidden.']);
     // Four kinds, four times each within 50 + 100 + 200 ms.
     expect(api.requests.length).toBeLessThanOrEqual(20);
   });

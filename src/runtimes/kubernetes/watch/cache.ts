@@ -1,7 +1,8 @@
-import type { DriftedField, WatchListener } from '#runtimes/runtime.ts';
+import type { DriftedField, WatchListener, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { Cluster } from '../cluster.ts';
 import type { Pod } from '../kinds.ts';
-import type { RecordSummary } from '../record.ts';
+import { namespaceOf } from '../labels.ts';
+import { recordName, type RecordSummary } from '../record.ts';
 import { Informer, type InformerTimes } from './informer.ts';
 import { reduceDeployment, reducePod, reduceRecord, reduceService, type KeptDeployment } from './reduced.ts';
 
@@ -32,6 +33,7 @@ export class ClusterCache {
 
   constructor(cluster: Cluster, times: Partial<InformerTimes> = {}) {
     const changed = (serviceId: string) => {
+      if (!this.#deployments.has(serviceId)) this.#checked.delete(serviceId);
       for (const listener of this.#listeners) listener.changed(serviceId);
     };
     const turned = (reason: string | null) => this.#turn(reason);
@@ -72,13 +74,15 @@ export class ClusterCache {
   }
 
   /** Returns what is kept of a service; null unless it follows the cluster. */
-  of(serviceId: string): KeptService | null {
+  of(identity: WorkloadIdentity, hostname: string): KeptService | null {
     if (!this.isCurrent) return null;
+    const { serviceId } = identity;
+    const namespace = namespaceOf(identity);
     return {
-      record: this.#records.of(serviceId)[0] ?? null,
-      deployment: this.#deployments.of(serviceId)[0] ?? null,
-      service: this.#services.of(serviceId)[0] ?? null,
-      pods: this.#pods.of(serviceId),
+      record: this.#records.get(serviceId, namespace, recordName(serviceId)),
+      deployment: this.#deployments.get(serviceId, namespace, hostname),
+      service: this.#services.get(serviceId, namespace, hostname),
+      pods: this.#pods.of(serviceId, namespace),
     };
   }
 
@@ -90,6 +94,11 @@ export class ClusterCache {
 
   noteDrift(serviceId: string, owners: string, drift: DriftedField[]): void {
     if (this.#running) this.#checked.set(serviceId, { owners, drift });
+  }
+
+  /** Lists everything anew: the connection leads elsewhere. */
+  restart(): void {
+    for (const informer of this.#informers) informer.restart();
   }
 
   /** Opens all watches anew: the cluster did not answer something else. */

@@ -26,6 +26,8 @@ export class FakeApi {
   answers: ((url: URL, response: ServerResponse) => void)[] = [];
   /** Watches from a version below are answered with 410. */
   oldest = 0;
+  /** Watches from a version below are answered with 504, as by a server that has not come as far. */
+  unknown = 0;
   #version = 100;
   #port = 0;
 
@@ -64,7 +66,7 @@ export class FakeApi {
       kind: plural,
       metadata: {
         name,
-        namespace: 'n',
+        namespace: 'qd-n',
         labels: { [LABEL.installation]: 'test', [LABEL.service]: serviceId, [LABEL.generation]: '1' },
         resourceVersion: String(++this.#version),
         ...(metadata as object),
@@ -122,6 +124,10 @@ export class FakeApi {
     if (Number(version) < this.oldest) {
       const object = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' };
       return void response.end(`${JSON.stringify({ type: 'ERROR', object })}\n`);
+    }
+    if (Number(version) < this.unknown) {
+      const refusal = { code: 504, reason: 'Timeout', message: 'Too large resource version: 9, current: 1' };
+      return void response.writeHead(504).end(JSON.stringify(refusal));
     }
     response.writeHead(200).flushHeaders();
     for (const one of this.#objects.values())

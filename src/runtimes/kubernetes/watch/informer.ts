@@ -18,6 +18,8 @@ const IDLE_MS = 90_000;
 /** Milliseconds between attempts: doubled with each failure, with up to half of it by chance. */
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 60_000;
+/** Answers that say nothing of the version that was asked for: of rights, of limits, of an outage. */
+const PASSING = [401, 403, 429, 500, 502, 503];
 /** Milliseconds after which an open watch counts as steady, so that a failure begins with the shortest pause. */
 const STEADY_MS = 5_000;
 /** Milliseconds that a watch lasts at least where the server ends it in order: one that ends sooner is opened again as after a failure. */
@@ -87,14 +89,29 @@ export class Informer<T> {
     return this.#objects.size;
   }
 
-  /** Returns what is kept of a service. */
-  of(serviceId: string): T[] {
-    return [...(this.#services.get(serviceId)?.values() ?? [])];
+  /** Returns what is kept of an object that has the label of a service; null if nothing is. */
+  get(serviceId: string, namespace: string, name: string): T | null {
+    return this.#services.get(serviceId)?.get(`${namespace}/${name}`) ?? null;
+  }
+
+  has(serviceId: string): boolean {
+    return this.#services.has(serviceId);
+  }
+
+  /** Returns what is kept of a service in its namespace: labels alone could be anyone's. */
+  of(serviceId: string, namespace: string): T[] {
+    const kept = [...(this.#services.get(serviceId) ?? [])];
+    return kept.filter(([key]) => key.startsWith(`${namespace}/`)).map(([, value]) => value);
   }
 
   /** Opens the watch anew: the cluster did not answer something else. */
   doubt(): void {
     this.#present.abort(new Error('the cluster does not answer'));
+  }
+
+  /** Lists anew: the connection leads elsewhere. */
+  restart(): void {
+    this.#present.abort(new BadEvent('its connection was replaced'));
   }
 
   /** Lists and watches until the signal is aborted. */
@@ -114,8 +131,9 @@ export class Informer<T> {
   async #rest(error: unknown, signal: AbortSignal): Promise<void> {
     this.#turn(error instanceof Error ? error.message : String(error));
     const isForgotten = error instanceof ApiError && error.status === 410;
-    // From the same version on the same would come again. After an outage that version goes on: nothing is listed anew.
-    if (isForgotten || error instanceof BadEvent) this.#version = null;
+    // After an outage the same version goes on: nothing is listed anew. Otherwise the same would come again.
+    const isRefused = error instanceof ApiError && !PASSING.includes(error.status);
+    if (isRefused || error instanceof BadEvent) this.#version = null;
     const { firstPauseMs, spreadMs } = this.#times;
     const pause = Math.min(firstPauseMs * 2 ** Math.min(this.#failures++, 10), LONGEST_PAUSE_MS);
     const ms = isForgotten && this.#failures === 1 ? Math.random() * spreadMs : pause * (0.5 + Math.random() / 2);
