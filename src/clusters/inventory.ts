@@ -76,6 +76,7 @@ async function findAll({ platform, runtimes, nodeId }: InventoryParts): Promise<
   const present = clusters.filter((cluster) => !away.includes(cluster));
   const isConnected = ({ runtime }: { runtime: string }) => !LOCAL.includes(runtime);
   const used = new Set(present.filter((cluster) => !isConnected(cluster)).map(({ runtime }) => runtime));
+  unseen.push(...(await listRemains(platform.db)));
   const found: Found[] = [];
   const unseenClusters = new Set<string>();
   for (const { id, runtime, name } of present.filter(isConnected)) {
@@ -94,6 +95,22 @@ async function findAll({ platform, runtimes, nodeId }: InventoryParts): Promise<
     else if (used.has(name)) unseen.push(listed);
   }
   return { found, unseen, unseenClusters };
+}
+
+/** Returns a sentence for each deleted cluster on which something is left. */
+async function listRemains(db: Database): Promise<string[]> {
+  const rows = await db
+    .selectFrom('cluster_remains as r')
+    .innerJoin('tombstone as t', 't.cluster_id', 'r.cluster_id')
+    .select(['r.name', sql<number>`count(distinct t.environment_id)::int`.as('environments')])
+    .select(sql<string | null>`max(t.last_error)`.as('error'))
+    .groupBy(['r.cluster_id', 'r.name'])
+    .orderBy('r.name')
+    .execute();
+  return rows.map(
+    ({ name, environments, error }) =>
+      `The deleted cluster ${name} still has something of ${environments} ${environments === 1 ? 'environment' : 'environments'}: its removal is tried for 90 days${error === null ? '' : `, and failed last with: ${error}`}.`,
+  );
 }
 
 /** Lists the workloads of a runtime. Returns a sentence with the reason if it cannot list them. */

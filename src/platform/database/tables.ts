@@ -230,6 +230,14 @@ export interface ClusterLog {
   work_id: string;
 }
 
+export interface ClusterRemains {
+  cluster_id: string;
+  created_at: Generated<Timestamp>;
+  kubeconfig: Buffer;
+  name: string;
+  organization_id: string;
+}
+
 export interface ClusterSecret {
   cluster_id: string;
   name: string;
@@ -1103,6 +1111,7 @@ export interface DB {
   build_report: BuildReport;
   cluster: Cluster;
   cluster_log: ClusterLog;
+  cluster_remains: ClusterRemains;
   cluster_secret: ClusterSecret;
   cluster_work: ClusterWork;
   container_registry: ContainerRegistry;

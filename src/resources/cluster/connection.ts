@@ -1,9 +1,9 @@
 import type { Platform } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
-import { openClusterSecret } from '#resources/cluster/secrets.ts';
+import { findRemains, openClusterSecret, openRemains } from '#resources/cluster/secrets.ts';
 import type { ClusterAccess } from '#runtimes/runtime.ts';
 
-/** Returns what changes with the kubeconfig of a cluster; null if it has none. */
+/** Returns what changes with the kubeconfig of a cluster; null if it has none. A deleted one keeps it until nothing of it is left. */
 export async function connectionVersion(db: Database, clusterId: string): Promise<string | null> {
   const row = await db
     .selectFrom('cluster_secret')
@@ -11,7 +11,7 @@ export async function connectionVersion(db: Database, clusterId: string): Promis
     .where('cluster_id', '=', clusterId)
     .where('name', '=', 'kubeconfig')
     .executeTakeFirst();
-  return row ? row.updated_at.toISOString() : null;
+  return (row?.updated_at ?? (await findRemains(db, clusterId))?.created_at)?.toISOString() ?? null;
 }
 
 /** Returns how a Kubernetes cluster is reached, for its runtime alone; null if it has no kubeconfig. */
@@ -24,11 +24,23 @@ export async function openConnection(
     .select('organization_id')
     .where('id', '=', clusterId)
     .executeTakeFirst();
-  if (!row) return null;
+  if (!row) return openLastConnection(platform, clusterId);
   const scope = { organizationId: row.organization_id };
   const text = await openClusterSecret(platform, scope, clusterId, 'kubeconfig');
-  if (text === null) return null;
+  return text === null ? null : accessIn(row.organization_id, text);
+}
+
+/** Returns how a deleted cluster is reached, for the removal of what is left there. */
+async function openLastConnection(
+  platform: Pick<Platform, 'db' | 'vault'>,
+  clusterId: string,
+): Promise<ClusterAccess | null> {
+  const remains = await openRemains(platform, clusterId);
+  return remains && accessIn(remains.organizationId, remains.text);
+}
+
+async function accessIn(organizationId: string, kubeconfig: string): Promise<ClusterAccess> {
   // Loaded when one is there: few installations have any.
   const { readAccess } = await import('#resources/cluster/kubeconfig.ts');
-  return readAccess(row.organization_id, text);
+  return readAccess(organizationId, kubeconfig);
 }

@@ -26,7 +26,14 @@ export const OWNERS: Record<string, string[]> = {
   'resources/api-token': ['api_token', 'api_token_organization'],
   'resources/argo-cd': ['argo_cd', 'argo_cd_mapping'],
   'resources/billing': ['billing_info'],
-  'resources/cluster': ['cluster', 'cluster_log', 'cluster_secret', 'cluster_work', 'secret_manager_access'],
+  'resources/cluster': [
+    'cluster',
+    'cluster_log',
+    'cluster_remains',
+    'cluster_secret',
+    'cluster_work',
+    'secret_manager_access',
+  ],
   'resources/credentials': ['credentials'],
   'resources/deployment-rule': ['environment_deployment_rule', 'project_deployment_rule'],
   'resources/deployment-stage': ['deployment_stage'],
@@ -105,6 +112,12 @@ export const READS: Exceptions[] = [
       'services/kinds/terraform': ['cluster', 'environment', 'service'],
       'services/ports': ['cluster', 'environment'],
       'services/service': ['cluster', 'deployment_stage', 'environment', 'project'],
+    },
+  },
+  {
+    reason: 'The inventory names deleted clusters on which something is left, which tombstones tell.',
+    uses: {
+      clusters: ['cluster_remains', 'tombstone'],
     },
   },
   {
