@@ -1,6 +1,5 @@
 /**
- * Memory per watched service, and requests to the API server for a deployment beside those of kubectl for the same objects:
- * `node --expose-gc bench/kubernetes.ts`.
+ * Memory of a watched service, and requests of a deployment beside those of kubectl: `node --expose-gc bench/kubernetes.ts`.
  */
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

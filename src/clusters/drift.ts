@@ -12,7 +12,7 @@ export type Difference =
   | 'newer'
   /** Applied by an earlier deployment than the last one that the database has. */
   | 'older'
-  /** Runs as released, but somebody has changed or removed what the release set. */
+  /** Runs as released, with objects that another program has changed or removed in the cluster. */
   | 'changed';
 
 /** Service as the database has it. */
@@ -50,7 +50,7 @@ export interface WorldEntry {
   generation: number | null;
   /** Cluster that it was found on, if that has a connection of its own. */
   clusterId: string | null;
-  /** What others have changed; null for other differences. */
+  /** Sentence about what others have changed; null for other differences. */
   changes: string | null;
 }
 

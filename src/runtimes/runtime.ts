@@ -313,7 +313,7 @@ export interface Observation {
   drift?: DriftedField[];
 }
 
-/** Field of a service's object that somebody else has changed, or object that somebody removed. */
+/** Field of a service's object that another program has changed, or object that was removed. */
 export interface DriftedField {
   /** Kind and name of the object: `Deployment app-z1a2b3c4d`. */
   object: string;
@@ -492,7 +492,7 @@ export function featuresOf(runtime: string, capabilities: Pick<Capabilities, 'mi
 export interface WatchListener {
   /** Called for a service that may have changed. */
   changed(serviceId: string): void;
-  /** Called with a sentence for the log when the cluster is no longer followed, and with null when it is followed again. */
+  /** Called when the cluster is no longer followed, with the reason, and with null when it is again. */
   turned?(reason: string | null): void;
 }
 

@@ -16,7 +16,7 @@ const LOOK_MS = 30_000;
 /** Services that are observed at a time, and milliseconds that one of them may take. */
 const OBSERVED_AT_ONCE = 8;
 const OBSERVE_MS = 10_000;
-/** Milliseconds in which changes of services are gathered, and until a service is looked at again that a request is under way for. */
+/** Milliseconds in which changes are gathered, and until another look at a service that a request is under way for. */
 const GATHER_MS = 200;
 const LATER_MS = 1_000;
 

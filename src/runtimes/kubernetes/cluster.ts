@@ -1,15 +1,15 @@
 import type { Connection } from './connection.ts';
 import { unlessGone } from './errors.ts';
+import type { KeptObjects } from './kept.ts';
 import type { ClusterObject, List } from './kinds.ts';
 import { FIELD_MANAGER } from './labels.ts';
-import type { ClusterCache } from './watch/cache.ts';
 
 /** Cluster as the parts of the runtime use it. */
 export interface Cluster {
   connection: Connection;
   installation: string;
   /** Objects of the installation, where they are watched. */
-  cache?: ClusterCache;
+  cache?: KeptObjects;
 }
 
 /** Paths of the objects of each kind, below the API server's root. */

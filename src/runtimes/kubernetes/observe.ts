@@ -1,10 +1,11 @@
 import type { DriftedField, FoundWorkload, Handle, Observation } from '#runtimes/runtime.ts';
 import { find, list, type Cluster } from './cluster.ts';
 import { driftOf } from './drift.ts';
+import type { RecordSummary } from './kept.ts';
 import type { FoundDeployment, Pod } from './kinds.ts';
 import { ANNOTATION, LABEL, namespaceOf } from './labels.ts';
 import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
-import { readRecord, summaryOf, type RecordSummary, type ServiceRecord } from './record.ts';
+import { readRecord, summaryOf, type ServiceRecord } from './record.ts';
 import { ownersOf, reduceService } from './watch/reduced.ts';
 
 /** Returns the present state of a service (`Runtime.observe`), from the cache where it follows the cluster. */
@@ -39,7 +40,7 @@ async function readCached(cluster: Cluster, handle: Handle): Promise<Seen | null
   };
 }
 
-/** Returns the drift of a Deployment, which is read again only if the owners of its fields are others than before. */
+/** Returns the drift of a Deployment. Reads it only if the owners of its fields have changed. */
 async function driftWith(cluster: Cluster, handle: Handle, owners: string): Promise<DriftedField[]> {
   const known = cluster.cache!.driftOf(handle.identity.serviceId, owners);
   if (known) return known;

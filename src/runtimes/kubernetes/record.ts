@@ -1,6 +1,7 @@
 import { RuntimeError, type WorkloadIdentity } from '#runtimes/runtime.ts';
 import { find, pathOf, type Cluster } from './cluster.ts';
 import { isConflict } from './errors.ts';
+import type { RecordSummary } from './kept.ts';
 import type { ConfigMap, DeploymentObject } from './kinds.ts';
 import { identityLabels, namespaceOf } from './labels.ts';
 
@@ -48,19 +49,6 @@ async function read(cluster: Cluster, identity: WorkloadIdentity): Promise<Read>
 export const parseRecord = ({ data }: ConfigMap): ServiceRecord | null =>
   JSON.parse(data?.['record'] ?? 'null') as ServiceRecord | null;
 
-/** Release as observation needs it. */
-interface ReleaseSummary {
-  generation: number;
-  replicas: number;
-  hasPorts: boolean;
-}
-
-/** Record as observation needs it. */
-export interface RecordSummary extends Pick<ServiceRecord, 'generation' | 'isStopped'> {
-  serving: ReleaseSummary | null;
-  candidate: ReleaseSummary | null;
-}
-
 export const summaryOf = ({ generation, isStopped, serving, candidate }: ServiceRecord): RecordSummary => ({
   generation,
   isStopped,
@@ -68,7 +56,7 @@ export const summaryOf = ({ generation, isStopped, serving, candidate }: Service
   candidate: candidate && releaseSummary(candidate),
 });
 
-const releaseSummary = ({ generation, deployment: { spec } }: KeptRelease): ReleaseSummary => ({
+const releaseSummary = ({ generation, deployment: { spec } }: KeptRelease) => ({
   generation,
   replicas: spec.replicas,
   hasPorts: spec.template.spec.containers.some(({ ports }) => Array.isArray(ports) && ports.length > 0),

@@ -1,25 +1,17 @@
 import type { DriftedField, WatchListener, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { Cluster } from '../cluster.ts';
+import type { KeptDeployment, KeptObjects, KeptService, RecordSummary } from '../kept.ts';
 import type { Pod } from '../kinds.ts';
 import { namespaceOf } from '../labels.ts';
-import { recordName, type RecordSummary } from '../record.ts';
+import { recordName } from '../record.ts';
 import { Informer, type InformerTimes } from './informer.ts';
-import { reduceDeployment, reducePod, reduceRecord, reduceService, type KeptDeployment } from './reduced.ts';
+import { reduceDeployment, reducePod, reduceRecord, reduceService } from './reduced.ts';
 
 /** Milliseconds that a cache is kept after its last use: deployments often follow each other. */
 const LINGER_MS = 120_000;
 
-/** Objects of a service as they are kept. */
-export interface KeptService {
-  record: RecordSummary | null;
-  deployment: KeptDeployment | null;
-  service: { isOurs: boolean } | null;
-  /** In no order. */
-  pods: Pod[];
-}
-
 /** Objects of the installation in a cluster, kept by one watch for each kind while a caller uses them. */
-export class ClusterCache {
+export class ClusterCache implements KeptObjects {
   readonly #listeners = new Set<WatchListener>();
   readonly #checked = new Map<string, { owners: string; drift: DriftedField[] }>();
   readonly #deployments: Informer<KeptDeployment>;
@@ -48,7 +40,6 @@ export class ClusterCache {
     return [this.#deployments, this.#pods, this.#records, this.#services];
   }
 
-  /** True while all kinds follow the cluster. */
   get isCurrent(): boolean {
     return this.#informers.every(({ isCurrent }) => isCurrent);
   }
@@ -58,7 +49,6 @@ export class ClusterCache {
     return this.#informers.reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Follows the cluster until the returned function is called by all users. */
   use(listener: WatchListener): () => void {
     clearTimeout(this.#linger);
     this.#listeners.add(listener);
@@ -73,7 +63,6 @@ export class ClusterCache {
     };
   }
 
-  /** Returns what is kept of a service; null unless it follows the cluster. */
   of(identity: WorkloadIdentity, hostname: string): KeptService | null {
     if (!this.isCurrent) return null;
     const { serviceId } = identity;
@@ -86,7 +75,6 @@ export class ClusterCache {
     };
   }
 
-  /** Returns the drift that was found with these owners of fields; undefined if they were not looked at. */
   driftOf(serviceId: string, owners: string): DriftedField[] | undefined {
     const checked = this.#checked.get(serviceId);
     return checked?.owners === owners ? checked.drift : undefined;

@@ -24,7 +24,7 @@ const PASSING = [401, 403, 429, 500, 502, 503];
 const STEADY_MS = 5_000;
 /** Milliseconds that a watch lasts at least where the server ends it in order: one that ends sooner is opened again as after a failure. */
 const SHORTEST_MS = 1_000;
-/** Milliseconds within which kinds and clusters begin anew after the server has forgotten a version, so that they do not do it at once. */
+/** Milliseconds over which new lists are spread after the server has forgotten a version. */
 const SPREAD_MS = 3_000;
 
 export interface InformerOptions<T> {

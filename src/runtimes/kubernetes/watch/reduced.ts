@@ -1,18 +1,13 @@
 import { createHash } from 'node:crypto';
+import type { KeptDeployment, RecordSummary } from '../kept.ts';
 import type { ClusterObject, ConfigMap, FieldsOwner, FoundDeployment, Pod } from '../kinds.ts';
 import { FIELD_MANAGER, LABEL } from '../labels.ts';
 import { CONTAINER } from '../objects.ts';
 import { isPresent } from '../pods.ts';
-import { parseRecord, summaryOf, type RecordSummary } from '../record.ts';
+import { parseRecord, summaryOf } from '../record.ts';
 
 /** Characters of a message of the cluster that are kept. */
 const MOST_CHARACTERS = 1000;
-
-/** Deployment as it is kept. */
-export interface KeptDeployment extends FoundDeployment {
-  /** Changes when somebody writes other fields of it than its status, or becomes their owner. */
-  owners: string;
-}
 
 /** Returns what is kept of a pod: what `pods.ts` reads. */
 export function reducePod(object: ClusterObject): Pod | null {

@@ -1,4 +1,4 @@
-/** Bell that rings for whoever waits, or for the next who does. */
+/** Bell that ends the present wait, or the next one. */
 export class Wake {
   #isRung = false;
   #ring: (() => void) | undefined;

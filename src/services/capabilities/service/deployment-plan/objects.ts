@@ -8,7 +8,7 @@ import {
 import type { Snapshot } from '#deployments/model/snapshot.ts';
 import { examineVariables } from '#deployments/model/variables.ts';
 import { RuntimeError, type Handle, type ObjectChange, type Runtime, type WorkloadSpec } from '#runtimes/runtime.ts';
-import type { PlanNeeds } from '#services/capabilities/service/deployment-plan/service.ts';
+import type { PlanNeeds } from '#services/capabilities/service/deployment-plan/needs.ts';
 
 /** Milliseconds that the cluster may take for all services of a plan. */
 const ASK_MS = 10_000;

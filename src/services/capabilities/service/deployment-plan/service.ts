@@ -4,16 +4,14 @@ import {
   previewDeployment,
   snapshotOf,
   type Commit,
-  type DeployableKind,
   type DeploymentPlace,
   type DeploymentPreview,
 } from '#deployments/index.ts';
 import { actionOf, freezeChosen, type Trigger } from '#services/capabilities/service/actions/request.ts';
 import { findRollback } from '#services/capabilities/service/rollback/index.ts';
+import type { PlanNeeds } from '#services/capabilities/service/deployment-plan/needs.ts';
 import { planObjects, type PlannedObjects } from '#services/capabilities/service/deployment-plan/objects.ts';
-import type { ServiceNeeds } from '#services/service/needs.ts';
-import type { ImageReader } from '#services/images/image-name.ts';
-import { readingStored, type RepositoryReader } from '#services/sources/repository.ts';
+import { readingStored } from '#services/sources/repository.ts';
 
 /** Action to plan, and the services that it covers. */
 export interface PlanRequest {
@@ -22,14 +20,6 @@ export interface PlanRequest {
   /** Null for all of the environment. */
   serviceIds: string[] | null;
   signal: AbortSignal;
-}
-
-export interface PlanNeeds extends Pick<ServiceNeeds, 'runtimeOf'> {
-  kinds: Record<string, DeployableKind>;
-  /** Returns whether a kind opens sealed values of its configuration for a deployment. */
-  opens(kind: string): boolean;
-  repositories: RepositoryReader;
-  images: ImageReader;
 }
 
 /** Plans a request as if it were made now. Stores nothing. 502 if a source gives no answer. */
