@@ -44,11 +44,20 @@ test('workloads on clusters with a connection of their own are compared with the
   await removeFound(parts, differences);
   expect(removed).toEqual([stranger.identity.serviceId]);
 
-  const warning = { code: 'CHANGED_IN_CLUSTER', subject: 'fields', message: 'spec.replicas was changed by kubectl-edit.' };
+  const warning = {
+    code: 'CHANGED_IN_CLUSTER',
+    subject: 'fields',
+    message: 'spec.replicas was changed by kubectl-edit.',
+  };
   const of = { organization_id: found.identity.organizationId, service_id: application.id as string };
-  await app.db.insertInto('service_warning').values({ ...of, ...warning }).execute();
+  await app.db
+    .insertInto('service_warning')
+    .values({ ...of, ...warning })
+    .execute();
   const after = await takeInventory(partsOf({ list: async () => [found] }));
-  expect(after.differences).toMatchObject([{ difference: 'changed', serviceId: application.id, changes: warning.message }]);
+  expect(after.differences).toMatchObject([
+    { difference: 'changed', serviceId: application.id, changes: warning.message },
+  ]);
 });
 
 test('a cluster that does not answer is named, and nothing of it counts as missing', async () => {
@@ -56,5 +65,7 @@ test('a cluster that does not answer is named, and nothing of it counts as missi
   const list = () => Promise.reject(new RuntimeError('unreachable', 'The cluster does not answer.'));
   const { differences, unseen } = await takeInventory(partsOf({ list }));
   expect(differences).toEqual([]);
-  expect(unseen).toContainEqual(expect.stringMatching(/^The cluster .+ cannot be asked: The cluster does not answer\.$/));
+  expect(unseen).toContainEqual(
+    expect.stringMatching(/^The cluster .+ cannot be asked: The cluster does not answer\.$/),
+  );
 });

@@ -76,6 +76,12 @@ test('what an event of a followed cluster is about is shown with the status with
   await expect.poll(async () => (await status()).warnings).toBeUndefined();
   await watcher.stop();
   expect(cluster.listener).toBeUndefined();
+  const events = await app.db.selectFrom('stream_event').select('data').where('type', '=', 'service-warning').where('service_id', '=', application.id).orderBy('id').execute(); // prettier-ignore
+  expect(events.map(({ data }) => (data as { message: string | null }).message)).toEqual([
+    message,
+    '0 of 1 instances are ready.',
+    null,
+  ]);
 });
 
 test('warnings of what is observed go with the stop of the service', async () => {
