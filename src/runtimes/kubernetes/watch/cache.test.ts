@@ -1,4 +1,6 @@
 import { newIdentity } from '#runtimes/contract/fixture.ts';
+import { setImmediate as turn } from 'node:timers/promises';
+import { makeRandom, seedOf } from '#test/harness/random.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ClusterCache } from './cache.ts';
 import { FakeApi, podStatus } from './fake-api.fixture.ts';
@@ -143,6 +145,38 @@ describe('a cluster that is followed', () => {
     await expect.poll(() => turns).toContain(reason);
     await expect.poll(() => cache.isCurrent).toBe(true);
     expect(api.lists('pods')).toBe(2);
+  });
+
+  test('is known as it is after any series of failures', { timeout: 30_000 }, async () => {
+    const seed = seedOf();
+    const random = makeRandom(seed);
+    const { cache, pods } = await follow({ idleMs: 200, shortestMs: 0, steadyMs: 0 });
+    const names = Array.from({ length: 8 }, (_, n) => `p${n}`);
+    const steps = [
+      () => api.put('pods', random.pick(names), 's', podStatus(random.below(2) === 0)),
+      () => api.put('pods', random.pick(names), 's', podStatus(true)),
+      () => {
+        const [name] = api.names('pods');
+        if (name !== undefined) api.remove('pods', name);
+      },
+      () => api.bookmark('pods'),
+      () => api.end('pods'),
+      () => api.forget(),
+      () => cache.doubt(),
+      () => api.send('pods', random.pick(['<html>\n', '{"type":"ADDED"}\n', '\n'])),
+      async () => {
+        await api.stop();
+        await api.listen();
+      },
+    ];
+    for (let n = 0; n < 150; n++) {
+      await random.pick(steps)();
+      // The cluster goes on while it is asked.
+      for (let turns = random.below(60); turns > 0; turns--) await turn();
+    }
+    await expect
+      .poll(() => pods('s')?.toSorted(), { message: `SEED=${seed}`, timeout: 15_000 })
+      .toEqual(api.names('pods').toSorted());
   });
 
   test('that refuses to be watched is asked less and less often', async () => {

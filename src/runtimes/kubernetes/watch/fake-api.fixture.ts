@@ -20,6 +20,7 @@ interface OpenWatch {
 export class FakeApi {
   readonly requests: { plural: Plural; isWatch: boolean; version: string | null }[] = [];
   readonly #objects = new Map<string, { plural: Plural; object: ClusterObject }>();
+  readonly #history: { plural: Plural; type: string; object: ClusterObject }[] = [];
   readonly #watches = new Set<OpenWatch>();
   readonly #server = createServer(({ url }, response) => this.#answer(new URL(url!, 'http://cluster'), response));
   /** Answers in place of the next lists or watches. */
@@ -96,6 +97,11 @@ export class FakeApi {
     for (const { plural: watched, response } of this.#watches) if (watched === plural) response.write(text);
   }
 
+  /** Forgets all versions so far: watches from them are answered with 410. */
+  forget(): void {
+    this.oldest = ++this.#version;
+  }
+
   /** Ends the watches of a kind in order. */
   end(plural: Plural): void {
     for (const watch of this.#watches)
@@ -105,11 +111,16 @@ export class FakeApi {
       }
   }
 
+  /** Names of the objects of a kind that there are. */
+  names = (plural: Plural): string[] =>
+    [...this.#objects.values()].filter((one) => one.plural === plural).map(({ object }) => object.metadata.name);
+
   lists = (plural: Plural): number => this.requests.filter((one) => one.plural === plural && !one.isWatch).length;
   watches = (plural: Plural): (string | null)[] =>
     this.requests.filter((one) => one.plural === plural && one.isWatch).map(({ version }) => version);
 
   #tell(plural: Plural, type: string, object: ClusterObject): void {
+    this.#history.push({ plural, type, object });
     this.send(plural, `${JSON.stringify({ type, object })}\n`);
   }
 
@@ -130,9 +141,9 @@ export class FakeApi {
       return void response.writeHead(504).end(JSON.stringify(refusal));
     }
     response.writeHead(200).flushHeaders();
-    for (const one of this.#objects.values())
-      if (one.plural === plural && Number(one.object.metadata.resourceVersion) > Number(version))
-        response.write(`${JSON.stringify({ type: 'MODIFIED', object: one.object })}\n`);
+    for (const { plural: of, type, object } of this.#history)
+      if (of === plural && Number(object.metadata.resourceVersion) > Number(version))
+        response.write(`${JSON.stringify({ type, object })}\n`);
     const watch = { plural, from: Number(version), response };
     this.#watches.add(watch);
     response.on('close', () => this.#watches.delete(watch));

@@ -45,6 +45,7 @@ export interface InformerTimes {
   idleMs: number;
   firstPauseMs: number;
   shortestMs: number;
+  steadyMs: number;
   spreadMs: number;
 }
 
@@ -75,6 +76,7 @@ export class Informer<T> {
       idleMs: IDLE_MS,
       firstPauseMs: FIRST_PAUSE_MS,
       shortestMs: SHORTEST_MS,
+      steadyMs: STEADY_MS,
       spreadMs: SPREAD_MS,
       ...options.times,
     };
@@ -161,11 +163,14 @@ export class Informer<T> {
     const found = new Set<string>();
     let version: string | undefined;
     let page: string | undefined;
+    let read = 0;
     do {
       const query = { labelSelector: this.#selector, limit, ...(page ? { continue: page } : {}) };
       const answer: List<ClusterObject> = await this.#cluster.connection.get(pathOf(kind), { query, signal, accept });
       for (const object of answer.items) found.add(this.#put(object));
-      if (found.size > MOST_OBJECTS) throw new Error(`it has more than ${MOST_OBJECTS} objects of the kind ${kind}`);
+      // A page without objects counts as well: a list of such pages must have an end.
+      read += Math.max(1, answer.items.length);
+      if (read > MOST_OBJECTS) throw new Error(`it has more than ${MOST_OBJECTS} objects of the kind ${kind}`);
       version = answer.metadata.resourceVersion;
       page = answer.metadata.continue;
     } while (page);
@@ -181,6 +186,7 @@ export class Informer<T> {
       () => this.#present.abort(new Error(`its watch was silent for ${idleMs / 1000} s`)),
       idleMs,
     );
+    let opened = Infinity;
     try {
       const query = {
         labelSelector: this.#selector,
@@ -196,16 +202,16 @@ export class Informer<T> {
         signal: ended,
         accept,
       });
-      const opened = performance.now();
+      opened = performance.now();
       this.#turn(null);
       for await (const { type, object } of readEvents(stream, () => idle.refresh())) {
-        if (performance.now() - opened > STEADY_MS) this.#failures = 0;
         if (type === 'DELETED') this.#drop(keyOf(object));
         else if (type !== 'BOOKMARK') this.#put(object);
         this.#version = object.metadata.resourceVersion!;
       }
       if (performance.now() - opened < this.#times.shortestMs) throw new Error('it ended its watch at once');
     } finally {
+      if (performance.now() - opened >= this.#times.steadyMs) this.#failures = 0;
       clearTimeout(idle);
     }
   }
