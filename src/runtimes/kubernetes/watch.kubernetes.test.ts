@@ -9,7 +9,7 @@ import { startApiServer, stopApiServer } from '#test/harness/kubernetes-cluster.
 import { pathOf } from './cluster.ts';
 import { createKubernetesRuntime, type KubernetesRuntime } from './index.ts';
 import { namespaceOf } from './labels.ts';
-import { openCluster, removeMade } from './testing.ts';
+import { makeVolumes, openCluster, removeMade } from './testing.ts';
 
 const environment = inject('kubernetes');
 const installation = randomUUID();
@@ -77,6 +77,36 @@ describe('a service of a followed cluster', { timeout: 60_000 }, () => {
       for (let n = 0; n < 100; n++) observations.push(await runtime.observe(handle));
     });
     expect([sent, observations[99]]).toMatchObject([[], { state: 'running', generation: 1, message: '', drift: [] }]);
+  });
+
+  test('has no drift and an empty preview after it was deployed, whatever its release has', async () => {
+    await makeVolumes(cluster, 1);
+    const probe = { ...spec.readiness!, check: { type: 'exec', command: ['true'] } as const };
+    const udp = {
+      ...spec.ports[0]!,
+      id: randomUUID(),
+      name: 'udp',
+      protocol: 'UDP',
+      publiclyAccessible: false,
+    } as const;
+    const rich = specOf({
+      entrypoint: ['sh', '-c'],
+      arguments: ['mkdir -p /www; echo ok > /www/healthz; exec httpd -f -p 8080 -h /www', '$HOME $(HOME)'],
+      ports: [...spec.ports, udp],
+      liveness: probe,
+      environment: { 'A.B': '1', EMPTY: '' },
+      files: [{ path: '/etc/settings/one.txt', content: 'one' }],
+      storage: [{ id: randomUUID(), mountPath: '/data', sizeGib: 1 }],
+      labels: { 'example.com/team': 'a' },
+      annotations: [{ scopes: ['PODS', 'DEPLOYMENTS', 'SERVICES'], values: { 'example.com/note': 'b' } }],
+      resources: { cpuMilli: 100, memoryMib: 64 },
+    });
+    const made = await deploy(rich);
+    await expect.poll(() => runtime.observe(made)).toMatchObject({ state: 'running', drift: [] });
+    expect(
+      await runtime.preview!({ ...rich, environment: { ...rich.environment, NEW: '' } }, AbortSignal.timeout(20_000)),
+    ).toEqual([]);
+    await runtime.remove({ ...rich.identity, generation: 9 }, null, newContext());
   });
 
   test('shows within two seconds that somebody killed its pod', async () => {
