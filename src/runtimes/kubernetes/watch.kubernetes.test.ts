@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { newContext, newIdentity, newSpec, nextSpec } from '#runtimes/contract/fixture.ts';
 import { until } from '#runtimes/contract/setup.ts';
-import type { Handle, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Handle, ProbeCheck, WorkloadSpec } from '#runtimes/runtime.ts';
 import { BUSYBOX_IMAGE } from '#test/harness/docker-images.ts';
 import { startApiServer, stopApiServer } from '#test/harness/kubernetes-cluster.ts';
 import { pathOf } from './cluster.ts';
@@ -81,7 +81,7 @@ describe('a service of a followed cluster', { timeout: 60_000 }, () => {
 
   test('has no drift and an empty preview after it was deployed, whatever its release has', async () => {
     await makeVolumes(cluster, 1);
-    const probe = { ...spec.readiness!, check: { type: 'exec', command: ['true'] } as const };
+    const check: ProbeCheck = { type: 'exec', command: ['true'] };
     const udp = {
       ...spec.ports[0]!,
       id: randomUUID(),
@@ -93,7 +93,7 @@ describe('a service of a followed cluster', { timeout: 60_000 }, () => {
       entrypoint: ['sh', '-c'],
       arguments: ['mkdir -p /www; echo ok > /www/healthz; exec httpd -f -p 8080 -h /www', '$HOME $(HOME)'],
       ports: [...spec.ports, udp],
-      liveness: probe,
+      liveness: { ...spec.readiness!, check },
       environment: { 'A.B': '1', EMPTY: '' },
       files: [{ path: '/etc/settings/one.txt', content: 'one' }],
       storage: [{ id: randomUUID(), mountPath: '/data', sizeGib: 1 }],
