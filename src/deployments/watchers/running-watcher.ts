@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isId } from '#kernel/ids.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import { selectPlace } from '#deployments/queries.ts';
 import type { DeploymentPlace } from '#deployments/request.ts';
+import { ClusterFollower } from '#deployments/watchers/cluster-follower.ts';
 import {
   dropObserved,
   noteObserved,
@@ -16,9 +16,6 @@ const LOOK_MS = 30_000;
 /** Services that are observed at a time, and milliseconds that one of them may take. */
 const OBSERVED_AT_ONCE = 8;
 const OBSERVE_MS = 10_000;
-/** Milliseconds in which changes are gathered, and until another look at a service that a request is under way for. */
-const GATHER_MS = 200;
-const LATER_MS = 1_000;
 
 /** A service that should run on a cluster of this machine, and that no request is under way for. */
 interface Wanted {
@@ -93,12 +90,7 @@ export class RunningWatcher {
   readonly #observeMs: number;
   /** Questions that runtimes have not answered yet; they are not asked again meanwhile. */
   readonly #asked = new Set<string>();
-  /** Watches of clusters that have one, by cluster. */
-  readonly #followed = new Map<string, () => void>();
-  /** Services that have changed in such clusters since they were looked at. */
-  readonly #changed = new Set<string>();
-  #gathering: NodeJS.Timeout | undefined;
-  #noting: Promise<void> | undefined;
+  readonly #follower: ClusterFollower;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #stopped = false;
@@ -110,6 +102,11 @@ export class RunningWatcher {
     this.#machine = machine;
     this.#again = again;
     this.#observeMs = observeMs;
+    this.#follower = new ClusterFollower({
+      platform,
+      open: (cluster) => this.#askOnce(`watch ${cluster.id}`, () => runtimes.runtimeOf(cluster)),
+      look: (clusterIds, serviceIds) => this.#lookAt(clusterIds, serviceIds),
+    });
   }
 
   start(): void {
@@ -120,10 +117,7 @@ export class RunningWatcher {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
-    clearTimeout(this.#gathering);
-    for (const leave of this.#followed.values()) leave();
-    this.#followed.clear();
-    await Promise.all([this.#looking, this.#noting]);
+    await Promise.all([this.#looking, this.#follower.stop()]);
   }
 
   /** Looks once; a look that is under way already is joined. */
@@ -136,7 +130,7 @@ export class RunningWatcher {
   async #lookOnce(): Promise<void> {
     const { db } = this.#platform;
     const clusters = await this.#machine.listClusters(db, this.#nodeId);
-    await Promise.all([this.#noteReached(clusters), this.#follow(clusters)]);
+    await Promise.all([this.#noteReached(clusters), this.#follower.follow(clusters.filter(({ isApart }) => isApart))]);
     const ids = clusters.map(({ id }) => id);
     await dropObserved(db, ids);
     const wanted = await listWanted(db, ids);
@@ -160,60 +154,20 @@ export class RunningWatcher {
     }
   }
 
-  /** Watches the clusters that this machine watches now and that can be watched, and no others. */
-  async #follow(clusters: Watched[]): Promise<void> {
-    const apart = clusters.filter(({ isApart }) => isApart);
-    for (const [id, leave] of this.#followed)
-      if (!apart.some((cluster) => cluster.id === id)) {
-        leave();
-        this.#followed.delete(id);
-      }
-    const followOne = async ({ id, runtime: name }: Watched) => {
-      const runtime = await this.#askOnce(`watch ${id}`, () => this.#runtimes.runtimeOf({ id, runtime: name }));
-      if (!runtime.watch || this.#stopped) return;
-      const turned = (reason: string | null) =>
-        reason === null
-          ? this.#platform.log.info({ clusterId: id }, 'the cluster is followed')
-          : this.#platform.log.warn({ clusterId: id }, `the cluster is not followed, only looked at: ${reason}`);
-      this.#followed.set(id, runtime.watch({ changed: (serviceId) => this.#wake(serviceId, GATHER_MS), turned }));
-    };
-    const starts = apart.filter(({ id }) => !this.#followed.has(id)).map(followOne);
-    for (const start of await Promise.allSettled(starts))
-      if (start.status === 'rejected') this.#platform.log.warn({ err: start.reason }, 'cannot follow a cluster');
-  }
-
-  #wake(serviceId: string, ms: number): void {
-    // Labels in a cluster can be anything.
-    if (!isId(serviceId)) return;
-    this.#changed.add(serviceId);
-    if (this.#noting || this.#stopped) return;
-    this.#gathering ??= setTimeout(() => {
-      this.#gathering = undefined;
-      const ids = [...this.#changed];
-      this.#changed.clear();
-      this.#noting = this.#lookAt(ids)
-        .catch((error: unknown) => this.#platform.log.warn({ err: error }, 'cannot look at services that have changed'))
-        .finally(() => {
-          this.#noting = undefined;
-          for (const id of this.#changed) this.#wake(id, GATHER_MS);
-        });
-    }, ms);
-  }
-
-  /** Looks at some services of watched clusters. What is missing is asked for by a look at all, so that stages hold. */
-  async #lookAt(serviceIds: string[]): Promise<void> {
+  /** Looks at some services of followed clusters. What is missing is asked for by a look at all, so that stages hold. */
+  async #lookAt(clusterIds: string[], serviceIds: string[]): Promise<string[]> {
     const { db } = this.#platform;
-    const clusterIds = [...this.#followed.keys()];
     const busy = await listBusy(db, clusterIds, serviceIds);
     const missing = await this.#findMissing(await listWanted(db, clusterIds, serviceIds));
-    if (missing.length > 0) void this.look();
-    for (const id of busy) setTimeout(() => this.#wake(id, 0), LATER_MS).unref();
+    // One that is under way may have passed them already.
+    if (missing.length > 0) void Promise.resolve(this.#looking).then(() => this.look());
+    return busy;
   }
 
-  /** Observes several services at a time, and notes what is told of those in watched clusters. */
+  /** Observes several services at a time, and notes what is told of those in followed clusters. */
   async #findMissing(services: Wanted[]): Promise<Missing[]> {
     const missing: Missing[] = [];
-    const isFollowed = ({ cluster_id }: Wanted) => this.#followed.has(cluster_id);
+    const isFollowed = ({ cluster_id }: Wanted) => this.#follower.has(cluster_id);
     const left = services.filter((service) => !service.resting || isFollowed(service)).values();
     const observeRest = async () => {
       for (const service of left) {
@@ -241,9 +195,9 @@ export class RunningWatcher {
 
   #observe({ id, cluster_id, runtime, handle }: Wanted): Promise<Observation> {
     const cluster: ClusterRef = { id: cluster_id, runtime };
-    return this.#askOnce(`service ${id}`, async () =>
-      (await this.#runtimes.runtimeOf(cluster)).observe(handle as Handle),
-    );
+    const ask = async () => (await this.#runtimes.runtimeOf(cluster)).observe(handle as Handle);
+    // A look at all and one at what has changed may meet; answers mostly come from memory.
+    return this.#follower.has(cluster_id) ? inTime(ask(), this.#observeMs) : this.#askOnce(`service ${id}`, ask);
   }
 
   /** Throws if the runtime does not answer in time: a runtime that hangs must not hold up the others. */
