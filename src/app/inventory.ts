@@ -20,7 +20,7 @@ export async function removeUnknown(base: Base, only?: string[]): Promise<Compar
 }
 
 async function withRuntimes<T>(base: Base, router: Runtimes['router'] | undefined, use: (all: Runtimes) => Promise<T>) {
-  const clusters = kubernetesClusters(base.platform, base.installation.id);
+  const clusters = kubernetesClusters(base);
   const runtimes = createRuntimes(base.settings, base.installation.id, base.log, router, clusters);
   try {
     return await use(runtimes);

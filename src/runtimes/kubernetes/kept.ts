@@ -6,6 +6,8 @@ interface ReleaseSummary {
   generation: number;
   replicas: number;
   hasPorts: boolean;
+  /** True if the cluster chooses the number of pods. */
+  isScaled: boolean;
 }
 
 /** Record as observation needs it. */

@@ -47,11 +47,14 @@ export interface Template {
 }
 
 export interface DeploymentObject extends ClusterObject {
-  spec: { replicas: number; progressDeadlineSeconds: number; template: Template } & Record<string, unknown>;
+  /** Without a number of replicas, an autoscaler of the cluster chooses it. */
+  spec: { replicas?: number; progressDeadlineSeconds: number; template: Template } & Record<string, unknown>;
 }
 
-interface Condition {
+export interface Condition {
   type: string;
+  /** Generation of the object that the condition is about. */
+  observedGeneration?: number;
   status: 'True' | 'False' | 'Unknown';
   reason?: string;
   message?: string;

@@ -5,8 +5,8 @@ import type { RecordSummary } from './kept.ts';
 import type { FoundDeployment, Pod } from './kinds.ts';
 import { ANNOTATION, LABEL, namespaceOf } from './labels.ts';
 import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
-import { readRecord, summaryOf, type ServiceRecord } from './record.ts';
-import { ownersOf, reduceService } from './watch/reduced.ts';
+import { readRecord, type ServiceRecord } from './record.ts';
+import { ownersOf, reduceService, summaryOf } from './watch/reduced.ts';
 
 /** Returns the present state of a service (`Runtime.observe`), from the cache where it follows the cluster. */
 export async function observeService(cluster: Cluster, handle: Handle): Promise<Observation> {
@@ -107,11 +107,13 @@ function observationOf({ record, hasDeployment, pods, drift }: Seen): Observatio
   if ((!record && pods.length === 0) || isGone)
     return { state: 'absent', generation: null, instances: pods.map(instanceOf), message: '' };
   const ready = pods.filter(isReady);
-  const wanted = presentOf(record)?.replicas ?? 0;
+  const present = presentOf(record);
+  const wanted = present?.replicas ?? 0;
   const generations = ready.map(generationOf);
   const serving = record?.serving?.generation;
   return {
-    state: stateOf(wanted, ready.length, pods),
+    // Without events KEDA leaves no pod, and the service waits for the next.
+    state: present?.isScaled && wanted === 0 ? 'running' : stateOf(wanted, ready.length, pods),
     generation: serving !== undefined && generations.includes(serving) ? serving : (generations.at(-1) ?? null),
     instances: pods.map(instanceOf),
     message: ready.length < wanted ? messageOf(pods, ready.length, wanted) : '',

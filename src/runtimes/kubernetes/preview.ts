@@ -1,11 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ObjectChange, WorkloadSpec } from '#runtimes/runtime.ts';
-import { apply, find, type Cluster, type Kind } from './cluster.ts';
+import { apply, find, type Cluster } from './cluster.ts';
 import { ApiError } from './errors.ts';
+import { extensionsOf } from './extensions.ts';
 import type { ClusterObject } from './kinds.ts';
-import { ANNOTATION, namespaceOf } from './labels.ts';
-import { companionsOf, deploymentOf } from './objects.ts';
+import { eventScalerOf } from './keda.ts';
+import { ANNOTATION } from './labels.ts';
+import { companionsOf, releaseOf } from './objects.ts';
 import { environmentPolicy } from './policies.ts';
+import { readRecord } from './record.ts';
 
 /** Fields that are told of an object, and characters of a value. */
 const MOST_FIELDS = 100;
@@ -28,18 +31,23 @@ export async function previewRelease(
   spec: WorkloadSpec,
   signal: AbortSignal,
 ): Promise<ObjectChange[]> {
+  const extensions = await extensionsOf(cluster);
+  const events = await eventScalerOf(spec, extensions);
+  const companions = companionsOf(spec, extensions);
+  const { objects = [], deployment, autoscaler } = releaseOf(spec, companions, events?.scaler);
   // What stands in Secrets is told by its names elsewhere.
-  const objects = [environmentPolicy(spec.identity), ...companionsOf(spec), deploymentOf(spec)].filter(
-    ({ kind }) => kind !== 'Secret',
-  );
-  const kinds: Kind[] = [
-    ...(spec.ports.length === 0 ? ['Service'] : []),
-    ...(spec.routes.length === 0 ? ['Ingress', 'NetworkPolicy'] : []),
+  const wanted = [
+    environmentPolicy(spec.identity),
+    ...companions,
+    deployment,
+    ...(autoscaler ? [autoscaler] : []),
+  ].filter(({ kind }) => kind !== 'Secret');
+  const made = (await readRecord(cluster, spec.identity))?.made ?? [];
+  const removed = made.filter((name) => !objects.includes(name) && !/^(Secret|TriggerAuthentication)\//.test(name));
+  const changes = [
+    ...(await Promise.all(wanted.map((object) => changeOf(cluster, object, signal)))),
+    ...removed.map((name): ObjectChange => ({ object: name.replace('/', ' '), change: 'REMOVED', fields: [] })),
   ];
-  const changes = await Promise.all([
-    ...objects.map((object) => changeOf(cluster, object, signal)),
-    ...kinds.map((kind) => removalOf(cluster, kind, spec, signal)),
-  ]);
   return changes.filter((change) => change !== null);
 }
 
@@ -57,16 +65,6 @@ async function changeOf(cluster: Cluster, wanted: ClusterObject, signal: AbortSi
     if (!(error instanceof ApiError) || ![400, 403, 409, 422].includes(error.status)) throw error;
     return { object, change: 'REFUSED', message: error.message, fields: [] };
   }
-}
-
-async function removalOf(
-  cluster: Cluster,
-  kind: Kind,
-  { identity, hostname }: WorkloadSpec,
-  signal: AbortSignal,
-): Promise<ObjectChange | null> {
-  const present = await find(cluster, kind, namespaceOf(identity), hostname, signal);
-  return present && { object: `${kind} ${hostname}`, change: 'REMOVED', fields: [] };
 }
 
 /** Collects the fields in which two objects differ. */

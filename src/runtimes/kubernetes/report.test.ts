@@ -1,67 +1,78 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
-import { afterEach, expect, test } from 'vitest';
-import { createServer } from '#kernel/node-http.ts';
-import { Connection } from './connection.ts';
-import { Reporter } from './report.ts';
+import { expect, test } from 'vitest';
+import type { Connection } from './connection.ts';
+import { ApiError } from './errors.ts';
+import { reportOf } from './report.ts';
 
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0)) await close();
-});
-
-/** Reports of a cluster whose account has the rights for which `allows` is true; tells the paths that are asked for. */
-async function reporterOf(allows: (verb: string, resource: string) => boolean) {
-  const asked: string[] = [];
-  const server = createServer(async (request, response) => {
-    asked.push(request.url!);
-    if (request.url === '/version')
-      return void response.end(JSON.stringify({ gitVersion: 'v1.34.1', major: '1', minor: '34' }));
-    if (request.method === 'GET') return void response.end(JSON.stringify({ metadata: {}, items: [{}] }));
-    const { spec } = JSON.parse(await text(request)) as {
-      spec: { resourceAttributes: { verb: string; resource: string } };
-    };
-    const { verb, resource } = spec.resourceAttributes;
-    response.end(JSON.stringify({ status: { allowed: allows(verb, resource) } }));
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const access = { server: `http://127.0.0.1:${port}`, serverName: null, authorities: null, insecure: false, certificate: null, token: 't' }; // prettier-ignore
-  const connection = new Connection({ access, policy: async () => ['127.0.0.1'] });
-  closing.push(() => {
-    server.closeAllConnections();
-    server.close();
-    return connection.close();
-  });
-  return { reporter: new Reporter({ connection, installation: 'test' }), asked };
+interface World {
+  apis?: string[];
+  objects?: Record<string, object[]>;
+  /** Resources that the account has no right to. */
+  refused?: string[];
+  isMetricsAway?: boolean;
 }
 
-test('an account that may not watch can be used, and the report says what is late and what would help', async () => {
-  const { reporter } = await reporterOf((verb) => verb !== 'watch');
-  expect(await reporter.check(false)).toEqual({
+/** Cluster whose API server answers from a few lists. */
+function clusterWith({ apis = [], objects = {}, refused = [], isMetricsAway = false }: World) {
+  const get = async (path: string) => {
+    if (path === '/version') return { gitVersion: 'v1.34.1', major: '1', minor: '34' };
+    if (path === '/apis') return { groups: [{ versions: apis.map((groupVersion) => ({ groupVersion })) }] };
+    if (path.startsWith('/apis/metrics.k8s.io/') && isMetricsAway)
+      throw new ApiError(503, 'ServiceUnavailable', 'away');
+    if (/^\/apis\/[^/]+\/[^/]+$/.test(path)) return { resources: [{ name: 'grpcroutes' }] };
+    return { metadata: {}, items: objects[path.split('/').at(-1)!] ?? [] };
+  };
+  const call = async (
+    _method: string,
+    _path: string,
+    { body }: { body: { spec: { resourceAttributes: { resource: string } } } },
+  ) => ({
+    status: { allowed: !refused.includes(body.spec.resourceAttributes.resource) },
+  });
+  return { connection: { get, call } as unknown as Connection, installation: 'test' };
+}
+
+const named = (name: string, labels: object = {}, annotations: object = {}) => ({
+  metadata: { name, namespace: 'edge', labels, annotations },
+});
+const GATEWAYS = 'gateway.networking.k8s.io/v1';
+
+test('a check names rights to APIs only that the cluster has', async () => {
+  const refused = ['httproutes', 'scaledobjects', 'certificates'];
+  expect(await reportOf(clusterWith({ refused }))).toMatchObject({ ok: true });
+  const { ok, description } = await reportOf(clusterWith({ refused, apis: [GATEWAYS] }));
+  expect(ok).toBe(false);
+  expect(description).toContain('httproutes.gateway.networking.k8s.io (HTTP from outside through a Gateway)');
+  expect(description).not.toMatch(/scaledobjects|certificates\.cert-manager/);
+});
+
+test.each([
+  ['nothing', {}, /No ingress class and no chosen Gateway/],
+  [
+    'a Gateway that nobody chose',
+    { apis: [GATEWAYS], objects: { gateways: [named('a')] } },
+    /label one with `quarterdeck\.gateway=true`/,
+  ],
+  [
+    'classes without a default',
+    { objects: { ingressclasses: [named('a'), named('b')] } },
+    /None of the ingress classes a, b is the default/,
+  ],
+  ['a metrics API that is away', { apis: ['metrics.k8s.io/v1beta1'], isMetricsAway: true }, /Pods are not measured/],
+])('a check tells what would help a cluster with %s', async (_what, world, limit) => {
+  expect((await reportOf(clusterWith(world))).limits.join('\n')).toMatch(limit);
+});
+
+test('a check finds nothing to tell of a cluster that has all of it', async () => {
+  const objects = {
+    nodes: [named('node')],
+    storageclasses: [named('disk')],
+    gateways: [named('public', { 'quarterdeck.gateway': 'true' })],
+  };
+  const apis = [GATEWAYS, 'metrics.k8s.io/v1beta1', 'keda.sh/v1alpha1'];
+  expect(await reportOf(clusterWith({ apis, objects }))).toEqual({
     ok: true,
     description: 'Kubernetes v1.34.1, 1 node',
-    limits: [
-      expect.stringMatching(/lacks rights: watch deployments\.apps .*watch pods .*30 s late.*quarterdeck cluster rbac/),
-    ],
+    limits: [],
   });
-});
-
-test('an account that may not change Deployments cannot be used, and the report names the right', async () => {
-  const { reporter } = await reporterOf((verb, resource) => !(verb === 'patch' && resource === 'deployments'));
-  const { ok, description } = await reporter.check(false);
-  expect([ok, description]).toEqual([false, expect.stringContaining('patch deployments.apps (each service has one)')]);
-});
-
-test('a quick check repeats what was found with one request, until the credentials are replaced', async () => {
-  const { reporter, asked } = await reporterOf(() => true);
-  const first = await reporter.check(true);
-  const whole = asked.length;
-  expect(whole).toBeGreaterThan(20);
-  expect(await reporter.check(true)).toEqual(first);
-  expect(asked.length).toBe(whole + 1);
-  reporter.forget();
-  expect(await reporter.check(true)).toEqual(first);
-  expect(asked.length).toBe(2 * whole + 1);
+  expect(await reportOf(clusterWith({}))).toMatchObject({ missing: { keda: expect.stringContaining('install it') } });
 });

@@ -1,7 +1,9 @@
 import type { RuntimeReport } from '#runtimes/runtime.ts';
 import type { Cluster } from './cluster.ts';
 import { asRuntimeError } from './errors.ts';
+import { API, CHOSEN, findExtensions, listApis, type Extensions } from './extensions.ts';
 import type { ClusterObject, List } from './kinds.ts';
+import { KEDA_MISSING } from './keda.ts';
 import { RIGHTS, type Right } from './rights.ts';
 
 /** Oldest version that is known to work: `preStop.sleep` and sockets for programs in pods are there since then. */
@@ -11,10 +13,19 @@ interface Review {
   status: { allowed: boolean; reason?: string };
 }
 
-/** Milliseconds for which quick checks repeat rights and sizes: a look at them takes a request for each right. */
-const REPEATED_MS = 10 * 60_000;
+/** Reports version, size, missing rights and limits of a cluster (`Runtime.check`). Never throws. */
+export async function reportOf(cluster: Cluster): Promise<RuntimeReport> {
+  try {
+    return await look(cluster);
+  } catch (error) {
+    return { ok: false, description: asRuntimeError(error).message, limits: [] };
+  }
+}
 
-/** Reports version, size, missing rights and limits of a cluster. */
+/** Milliseconds for which quick checks repeat rights and sizes: a look at them takes a request for each right. */
+const REPEATED_MS = 2 * 60_000;
+
+/** Reports of a cluster, of which quick ones are repeated. */
 export class Reporter {
   readonly #cluster: Cluster;
   #last: { report: RuntimeReport; at: number } | null = null;
@@ -28,22 +39,23 @@ export class Reporter {
     this.#last = null;
   }
 
-  /** Looks at the cluster (`Runtime.check`). Never throws. */
+  /** Looks at the cluster. Never throws. */
   async check(isQuick: boolean): Promise<RuntimeReport> {
+    const last = isQuick && this.#last && performance.now() - this.#last.at < REPEATED_MS ? this.#last.report : null;
+    if (last) return this.#repeat(last);
+    const report = await reportOf(this.#cluster);
+    this.#last = report.ok ? { report, at: performance.now() } : null;
+    return report;
+  }
+
+  /** Repeats a report if the cluster answers. */
+  async #repeat(report: RuntimeReport): Promise<RuntimeReport> {
     try {
-      const last = isQuick && this.#last && performance.now() - this.#last.at < REPEATED_MS ? this.#last.report : null;
-      if (!last) return await this.#look();
       await this.#cluster.connection.get('/version');
-      return last;
+      return report;
     } catch (error) {
       return { ok: false, description: asRuntimeError(error).message, limits: [] };
     }
-  }
-
-  async #look(): Promise<RuntimeReport> {
-    const report = await look(this.#cluster);
-    this.#last = report.ok ? { report, at: performance.now() } : null;
-    return report;
   }
 }
 
@@ -58,10 +70,10 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
       description: `Kubernetes ${gitVersion}: the account of the kubeconfig lacks rights: ${missing.join('; ')}. Apply what \`quarterdeck cluster rbac\` prints.`,
       limits: [],
     };
-  const [nodes, storage, ingress] = await Promise.all([
+  const [nodes, storage, extensions] = await Promise.all([
     count(cluster, '/api/v1/nodes'),
     count(cluster, '/apis/storage.k8s.io/v1/storageclasses'),
-    count(cluster, '/apis/networking.k8s.io/v1/ingressclasses'),
+    findExtensions(cluster),
   ]);
   const limits = [];
   // Accounts of earlier releases lack it, and can do without.
@@ -74,9 +86,37 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
     limits.push(`Versions before 1.${OLDEST} are not tried: upgrade the cluster.`);
   if (storage === 0)
     limits.push('No storage class: services with volumes wait for volumes that somebody makes by hand.');
-  if (ingress === 0)
-    limits.push('No ingress class: nothing is reached from outside until an ingress controller is installed.');
-  return { ok: true, description: `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`, limits };
+  limits.push(...limitsOf(extensions));
+  const description = `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`;
+  return {
+    ok: true,
+    description,
+    limits,
+    ...(extensions.apis.has(API.keda) ? {} : { missing: { keda: KEDA_MISSING } }),
+  };
+}
+
+/** Tells what the extensions of a cluster lack, and how to change that. */
+function limitsOf(extensions: Extensions): string[] {
+  const limits = [];
+  const { gateways, gatewayCount, ingressClasses, hasIngress, hasMetrics } = extensions;
+  if (gateways.length === 0 && gatewayCount > 0)
+    limits.push(
+      `${gatewayCount} ${gatewayCount === 1 ? 'Gateway is' : 'Gateways are'} there and none is chosen: label one with \`${CHOSEN.gateway}=true\` to attach the routes of services to it.`,
+    );
+  if (gateways.length === 0 && ingressClasses.length === 0)
+    limits.push(
+      'No ingress class and no chosen Gateway: nothing is reached from outside until an ingress controller is installed.',
+    );
+  if (gateways.length === 0 && ingressClasses.length > 0 && !hasIngress)
+    limits.push(
+      `None of the ingress classes ${ingressClasses.slice(0, 10).join(', ')} is the default: label one with \`${CHOSEN.ingressClass}=true\`.`,
+    );
+  if (!hasMetrics)
+    limits.push(
+      'Pods are not measured: services are not scaled by load and show no CPU and memory. Install metrics-server.',
+    );
+  return limits;
 }
 
 /** Returns the number of objects at a path: the cluster tells it with the first of them. */
@@ -93,7 +133,9 @@ interface Refused {
 
 /** Asks the cluster for each right. */
 async function listRefused(cluster: Cluster): Promise<Refused[]> {
-  const asked = RIGHTS.flatMap((right) => right.verbs.map((verb) => ({ right, verb })));
+  const apis = await listApis(cluster);
+  const needed = RIGHTS.filter(({ api }) => api === undefined || apis.has(api));
+  const asked = needed.flatMap((right) => right.verbs.map((verb) => ({ right, verb })));
   const answers = await Promise.all(asked.map(({ right, verb }) => isAllowed(cluster, right, verb)));
   return asked.filter((_, n) => !answers[n]);
 }

@@ -4,7 +4,8 @@ import type { ClusterObject, ConfigMap, FieldsOwner, FoundDeployment, Pod } from
 import { FIELD_MANAGER, LABEL } from '../labels.ts';
 import { CONTAINER } from '../objects.ts';
 import { isPresent } from '../pods.ts';
-import { parseRecord, summaryOf } from '../record.ts';
+import { parseRecord, type KeptRelease, type ServiceRecord } from '../record.ts';
+import { leastOf } from '../scaling.ts';
 
 /** Characters of a message of the cluster that are kept. */
 const MOST_CHARACTERS = 1000;
@@ -66,7 +67,7 @@ export function reduceDeployment(object: ClusterObject): KeptDeployment | null {
     kind: 'Deployment',
     metadata: { ...named(metadata), generation: metadata.generation ?? 0 },
     spec: {
-      replicas: spec.replicas,
+      ...(spec.replicas === undefined ? {} : { replicas: spec.replicas }),
       progressDeadlineSeconds: spec.progressDeadlineSeconds,
       template: { metadata: { labels: { [LABEL.generation]: generation }, annotations: {} }, spec: { containers: [] } },
     },
@@ -119,3 +120,20 @@ function named({ name, namespace, labels }: ClusterObject['metadata']): ClusterO
     ...(generation === undefined ? {} : { labels: { [LABEL.generation]: generation } }),
   };
 }
+
+/** Returns what observation needs of a record. */
+export const summaryOf = ({ generation, isStopped, serving, candidate }: ServiceRecord): RecordSummary => ({
+  generation,
+  isStopped,
+  serving: serving && releaseSummary(serving),
+  candidate: candidate && releaseSummary(candidate),
+});
+
+const releaseSummary = (release: KeptRelease) => ({
+  generation: release.generation,
+  replicas: leastOf(release),
+  isScaled: release.autoscaler !== undefined,
+  hasPorts: release.deployment.spec.template.spec.containers.some(
+    ({ ports }) => Array.isArray(ports) && ports.length > 0,
+  ),
+});
