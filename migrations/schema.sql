@@ -284,6 +284,7 @@ CREATE INDEX cluster_credentials ON public.cluster USING btree (credentials_id) 
 CREATE INDEX cluster_lock_expiry ON public.cluster USING btree (lock_expires_at) WHERE (lock_expires_at IS NOT NULL);
 CREATE UNIQUE INDEX cluster_default ON public.cluster USING btree (organization_id) WHERE is_default;
 CREATE UNIQUE INDEX cluster_name ON public.cluster USING btree (organization_id, lower(name));
+CREATE TRIGGER cluster_keep_connection BEFORE DELETE ON public.cluster FOR EACH ROW EXECUTE FUNCTION keep_cluster_connection();
 
 create table cluster_log (
   work_id uuid not null,
@@ -299,6 +300,17 @@ create table cluster_log (
   constraint cluster_log_work_id_fkey FOREIGN KEY (work_id) REFERENCES cluster_work(id) ON DELETE CASCADE
 );
 CREATE INDEX cluster_log_feed ON public.cluster_log USING btree (cluster_id, at);
+
+create table cluster_remains (
+  cluster_id uuid not null,
+  organization_id uuid not null,
+  name text not null,
+  kubeconfig bytea not null,
+  created_at timestamp with time zone not null default now(),
+  constraint cluster_remains_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint cluster_remains_pkey PRIMARY KEY (cluster_id)
+);
+CREATE INDEX cluster_remains_organization ON public.cluster_remains USING btree (organization_id);
 
 create table cluster_secret (
   organization_id uuid not null,
@@ -1311,6 +1323,8 @@ create table service_warning (
   constraint service_warning_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
   constraint service_warning_pkey PRIMARY KEY (service_id, code, subject)
 );
+CREATE TRIGGER stream_service_warning_change AFTER INSERT OR DELETE ON public.service_warning FOR EACH ROW EXECUTE FUNCTION stream_service_warning();
+CREATE TRIGGER stream_service_warning_update AFTER UPDATE ON public.service_warning FOR EACH ROW WHEN ((old.message <> new.message)) EXECUTE FUNCTION stream_service_warning();
 
 create table sign_up (
   id uuid not null,
@@ -1336,7 +1350,7 @@ create table stream_event (
   audit_id uuid,
   data jsonb,
   constraint stream_event_pkey PRIMARY KEY (xid, id),
-  constraint stream_event_type_check CHECK ((type = ANY (ARRAY['deployment'::text, 'service-state'::text, 'step'::text, 'audit'::text, 'log'::text])))
+  constraint stream_event_type_check CHECK ((type = ANY (ARRAY['deployment'::text, 'service-state'::text, 'service-warning'::text, 'step'::text, 'audit'::text, 'log'::text])))
 );
 CREATE INDEX stream_event_organization ON public.stream_event USING btree (organization_id, xid, id);
 
@@ -1435,6 +1449,7 @@ create table tombstone (
 CREATE INDEX tombstone_due ON public.tombstone USING btree (next_at) WHERE (kind <> 'DEPLOYMENT'::text);
 CREATE INDEX tombstone_environment ON public.tombstone USING btree (environment_id);
 CREATE UNIQUE INDEX tombstone_deployment ON public.tombstone USING btree (deployment_id) WHERE (kind = 'DEPLOYMENT'::text);
+CREATE TRIGGER tombstone_forget_connection AFTER DELETE ON public.tombstone REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION forget_cluster_connections();
 
 create table user_account (
   id uuid not null,
@@ -1762,6 +1777,17 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.forget_cluster_connections()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from cluster_remains r using (select distinct cluster_id from gone) done
+  where r.cluster_id = done.cluster_id
+    and not exists (select from tombstone t where t.cluster_id = r.cluster_id and t.kind <> 'DEPLOYMENT');
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.hold_claim(organization uuid, deployment_id uuid, token uuid)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1775,6 +1801,20 @@ begin
     raise exception 'the claim on the deployment is lost' using errcode = 'QD002';
   end if;
   return cancel;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.keep_cluster_connection()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into cluster_remains (cluster_id, organization_id, name, kubeconfig)
+  select old.id, old.organization_id, old.name, secret.value from cluster_secret secret
+  where secret.cluster_id = old.id and secret.name = 'kubeconfig'
+    -- With the organization goes the key of what it has sealed.
+    and exists (select from organization o where o.id = old.organization_id)
+    and exists (select from tombstone t where t.cluster_id = old.id and t.kind <> 'DEPLOYMENT');
+  return old;
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.number_deployment()
@@ -1863,6 +1903,20 @@ begin
     (select project_id from environment where id = new.environment_id), new.environment_id, new.service_id, new.deployment_id,
     jsonb_build_object('number', new.number, 'kind', new.kind, 'name', new.name, 'action', new.action,
       'sub_action', new.sub_action, 'state', new.state));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.stream_service_warning()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  warning service_warning := coalesce(new, old);
+begin
+  insert into stream_event (organization_id, at, type, project_id, environment_id, service_id, data)
+  select warning.organization_id, clock_timestamp(), 'service-warning', e.project_id, s.environment_id, s.id,
+    jsonb_build_object('kind', s.kind, 'name', s.name, 'code', warning.code, 'message', case when tg_op <> 'DELETE' then warning.message end)
+  from service s join environment e on e.id = s.environment_id where s.id = warning.service_id;
   return null;
 end $function$;
 

@@ -99,5 +99,5 @@ What the API shows, by action:
 
 ${names()}
 
-Of the ${STATES.length} states of the API no action and phase has ${unnamed()}. \`READY\` is a service that was never deployed, \`RECAP\` a deployment whose result is being written, \`UNAVAILABLE\` a service whose cluster has not answered for a while.
+Of the ${STATES.length} states of the API no action and phase has ${unnamed()}. \`READY\` is a service that was never deployed, \`RECAP\` a deployment whose result is being written, \`UNAVAILABLE\` a service whose cluster has not answered for a while. Instances that end by themselves change no state: a service on a followed cluster ([Kubernetes](guides/kubernetes.md#what-you-see)) then has the warning \`INSTANCES_NOT_READY\`.
 `;

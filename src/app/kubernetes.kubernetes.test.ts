@@ -33,6 +33,29 @@ const connectCluster = async (name: string, kubeconfig: string): Promise<string>
 const replaceKubeconfig = (id: string, kubeconfig: string) =>
   program.putText(`/organization/${organization}/cluster/${id}/kubeconfig`, kubeconfig, 'application/x-yaml');
 
+const warningsOf = async (of: string): Promise<unknown[]> => (await program.ask('GET', `${of}/status`)).warnings ?? [];
+
+/** Changes a Deployment as `kubectl edit` does; expects that the status tells it, and that the plan puts it back. */
+async function changeByHand(of: string, object: string): Promise<void> {
+  const name = object.split(' ')[1]!;
+  const path = `/apis/apps/v1/namespaces/qd-${environment}/deployments/${name}`;
+  const call = { type: 'application/merge-patch+json', query: { fieldManager: 'kubectl-edit' } };
+  await administrator.connection.call('PATCH', path, { ...call, body: { spec: { replicas: 0 } } });
+  const message = expect.stringContaining(`spec.replicas of ${object} was changed by kubectl-edit`);
+  await expect
+    .poll(() => warningsOf(of), { timeout: 40_000 })
+    .toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ code: 'INSTANCES_NOT_READY' }),
+        expect.objectContaining({ code: 'CHANGED_IN_CLUSTER', message }),
+      ]),
+    );
+  const { stages } = await program.ask('GET', `${of}/deploymentPlan`);
+  const { objects } = stages[0].services[0].changes;
+  const fields = [{ path: 'spec.replicas', from: 0, to: 1 }];
+  expect(objects).toEqual([{ object, change: 'CHANGED', fields }]);
+}
+
 beforeAll(async () => {
   administrator = openCluster(cluster, 'none').cluster;
   registry = await startRegistry();
@@ -131,12 +154,18 @@ describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
       expect(await served()).toBe('release 2');
       await act('deploy', { image_tag: '1' });
       expect(await served()).toBe('release 1');
+      const identity = { serviceId: container.id } as Parameters<typeof leftoversOf>[1];
+      await changeByHand(
+        of,
+        (await leftoversOf(administrator, identity)).find((name) => name.startsWith('Deployment'))!,
+      );
+      await act('deploy');
+      await expect.poll(() => warningsOf(of)).toEqual([]);
       await act('stop');
       expect((await gateway.get(hostname, '/')).status).toBe(503);
       await act('deploy');
       expect(await served()).toBe('release 1');
 
-      const identity = { serviceId: container.id } as Parameters<typeof leftoversOf>[1];
       expect(await leftoversOf(administrator, identity)).not.toEqual([]);
       await program.ask('DELETE', of);
       await expect.poll(() => leftoversOf(administrator, identity), { timeout: 60_000 }).toEqual([]);

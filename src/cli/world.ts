@@ -33,6 +33,7 @@ const MEANING: Record<Difference, string> = {
   running: 'runs, but should be stopped: stop it again, or deploy it',
   newer: 'a later deployment made it than the database knows: the next one replaces it',
   older: 'an earlier deployment made it than the database knows: deploy it again',
+  changed: 'somebody has changed in the cluster what its release set: deploy it again',
 };
 
 /** The comparison as text. */
@@ -46,10 +47,10 @@ export function describeWorld({ differences, alike, unseen }: World): string {
   return [`${head} (${alike} services are as they should be).`, ...groups, ...unseen].join('\n');
 }
 
-const lineOf = ({ name, serviceId, runtime, place, found, generation }: WorldEntry): string =>
+const lineOf = ({ name, serviceId, runtime, place, found, generation, changes }: WorldEntry): string =>
   `  ${name}  ${serviceId}  ${place ?? 'unknown place'}  ${runtime}, ${
     found ? `${found.state}, generation ${readable(found.identity.generation)}` : 'not there'
-  }${generation === null ? '' : `, in the database ${readable(generation)}`}`;
+  }${generation === null ? '' : `, in the database ${readable(generation)}`}${changes === null ? '' : `, ${changes}`}`;
 
 /** Epoch and number of the deployment. */
 const readable = (generation: number): string => `${epochOf(generation)}.${generation % 2 ** 32}`;

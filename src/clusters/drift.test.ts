@@ -13,6 +13,7 @@ const service = (changes: Partial<KnownService> = {}): KnownService => ({
   generation: GENERATION,
   scaledToNothing: false,
   underWay: false,
+  changes: null,
   ...changes,
 });
 
@@ -21,6 +22,7 @@ const found = (changes: Partial<Found> = {}, generation = GENERATION): Found => 
   displayName: 'name',
   state: 'running',
   runtime: 'host',
+  clusterId: null,
   ...changes,
 });
 
@@ -44,6 +46,12 @@ test.each<[string, KnownService[], Found[], string[]]>([
   ['was deployed again under another epoch', [service()], [found({}, 2 * 2 ** 32 + 1)], ['newer']],
   ['was deployed again since and stopped', [service()], [found({ state: 'stopped' }, GENERATION + 1)], ['newer']],
   ['was last deployed elsewhere', [service()], [found({}, GENERATION - 1)], ['older']],
+  [
+    'runs with fields that somebody changed',
+    [service({ changes: 'spec.replicas was changed.' })],
+    [found()],
+    ['changed'],
+  ],
   ['belongs to another machine', [service({ here: false })], [], []],
   ['is being deployed', [service({ underWay: true })], [found({}, GENERATION + 1)], []],
   ['is being deployed and is not there yet', [service({ underWay: true })], [], []],

@@ -11,7 +11,9 @@ export type Difference =
   /** Applied by a later deployment than the last one that the database has. */
   | 'newer'
   /** Applied by an earlier deployment than the last one that the database has. */
-  | 'older';
+  | 'older'
+  /** Runs as released, with objects that another program has changed or removed in the cluster. */
+  | 'changed';
 
 /** Service as the database has it. */
 export interface KnownService {
@@ -29,9 +31,12 @@ export interface KnownService {
   scaledToNothing: boolean;
   /** True if a deployment is working on it, so that a difference is expected. */
   underWay: boolean;
+  /** Sentence about what others have changed in its cluster; null if nothing is known. */
+  changes: string | null;
 }
 
-export type Found = FoundWorkload & { runtime: string };
+/** Workload that was found, and the cluster with a connection of its own that it is on; null on this machine. */
+export type Found = FoundWorkload & { runtime: string; clusterId: string | null };
 
 export interface WorldEntry {
   difference: Difference;
@@ -43,6 +48,10 @@ export interface WorldEntry {
   found: FoundWorkload | null;
   /** Generation in the database; null if it has none. */
   generation: number | null;
+  /** Cluster that it was found on, if that has a connection of its own. */
+  clusterId: string | null;
+  /** Sentence about what others have changed; null for other differences. */
+  changes: string | null;
 }
 
 export interface Comparison {
@@ -84,7 +93,7 @@ function differenceOf(service: KnownService | undefined, { state, identity }: Fo
   if (state === 'stopped' && shouldLive(service)) return 'missing';
   if (identity.generation < service.generation) return 'older';
   if (state === 'running' && service.wanted === 'stopped') return 'running';
-  return undefined;
+  return service.changes === null ? undefined : 'changed';
 }
 
 const entryOf = (difference: Difference, service: KnownService | undefined, found: Found | null): WorldEntry => ({
@@ -95,4 +104,6 @@ const entryOf = (difference: Difference, service: KnownService | undefined, foun
   place: service?.place ?? null,
   found: found && { identity: found.identity, displayName: found.displayName, state: found.state },
   generation: service?.generation ?? null,
+  clusterId: found?.clusterId ?? null,
+  changes: difference === 'changed' ? service!.changes : null,
 });

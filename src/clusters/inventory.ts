@@ -3,12 +3,18 @@ import path from 'node:path';
 import { compareWorld, type Comparison, type Found, type KnownService } from '#clusters/drift.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
-import { RuntimeError, type Handle, type MachineRuntimes } from '#runtimes/runtime.ts';
+import {
+  RuntimeError,
+  type ClusterRuntimes,
+  type Handle,
+  type MachineRuntimes,
+  type Runtime,
+} from '#runtimes/runtime.ts';
 
-/** Machine whose runtimes are asked. */
+/** Machine whose runtimes are asked, beside those of clusters of no machine. */
 export interface InventoryParts {
   platform: Platform;
-  runtimes: MachineRuntimes;
+  runtimes: MachineRuntimes & ClusterRuntimes;
   nodeId: string;
 }
 
@@ -21,8 +27,8 @@ const LOCAL = ['host', 'docker', 'fake'];
 
 /** Compares the workloads on this machine, and on clusters without a machine, with the database. Changes nothing. */
 export async function takeInventory(parts: InventoryParts): Promise<World> {
-  const { found, unseen } = await findAll(parts);
-  return { ...compareWorld(await listKnown(parts), found), unseen };
+  const { found, unseen, unseenClusters } = await findAll(parts);
+  return { ...compareWorld(await listKnown(parts, unseenClusters), found), unseen };
 }
 
 /**
@@ -41,60 +47,96 @@ export async function removeFound(
   { platform, runtimes }: InventoryParts,
   unknown: Comparison['differences'],
 ): Promise<void> {
-  for (const { found, runtime } of unknown)
+  for (const { found, runtime, clusterId: id } of unknown)
     await (
-      await runtimes.onMachine(runtime)
+      await (id === null ? runtimes.onMachine(runtime) : runtimes.runtimeOf({ id, runtime }))
     ).remove(found!.identity, null, {
       signal: new AbortController().signal,
       log: (line) => platform.log.info(line),
     });
 }
 
-async function findAll({ platform, runtimes, nodeId }: InventoryParts): Promise<{ found: Found[]; unseen: string[] }> {
+interface Inventory {
+  found: Found[];
+  unseen: string[];
+  /** Clusters with a connection of their own that could not be asked: nothing is missing there. */
+  unseenClusters: Set<string>;
+}
+
+async function findAll({ platform, runtimes, nodeId }: InventoryParts): Promise<Inventory> {
   const clusters = await platform.db
     .selectFrom('cluster')
     .leftJoin('node', 'node.id', 'cluster.node_id')
-    .select(['cluster.runtime', 'cluster.name', 'cluster.node_id', 'node.name as machine'])
+    .select(['cluster.id', 'cluster.runtime', 'cluster.name', 'cluster.node_id', 'node.name as machine'])
     .execute();
   const away = clusters.filter(({ node_id }) => node_id !== null && node_id !== nodeId);
   const unseen = away.map(
     ({ name, machine }) => `The cluster ${name} belongs to the machine ${machine}: run this there.`,
   );
-  const used = new Set(clusters.filter((cluster) => !away.includes(cluster)).map(({ runtime }) => runtime));
+  const present = clusters.filter((cluster) => !away.includes(cluster));
+  const isConnected = ({ runtime }: { runtime: string }) => !LOCAL.includes(runtime);
+  const used = new Set(present.filter((cluster) => !isConnected(cluster)).map(({ runtime }) => runtime));
+  unseen.push(...(await listRemains(platform.db)));
   const found: Found[] = [];
+  const unseenClusters = new Set<string>();
+  for (const { id, runtime, name } of present.filter(isConnected)) {
+    const listed = await listOf(() => runtimes.runtimeOf({ id, runtime }), `The cluster ${name}`);
+    if (typeof listed !== 'string') found.push(...listed.map((one) => ({ ...one, runtime, clusterId: id })));
+    else {
+      unseen.push(listed);
+      unseenClusters.add(id);
+    }
+  }
   // Also those that no cluster of the database uses: one may have been made since the backup.
   for (const name of new Set([...used, ...LOCAL])) {
     if (!used.has(name) && name === 'fake' && !existsSync(path.join(platform.settings.dataDir, 'fake'))) continue;
-    const listed = await listOf(runtimes, name);
-    if (typeof listed !== 'string') found.push(...listed.map((workload) => ({ ...workload, runtime: name })));
+    const listed = await listOf(() => runtimes.onMachine(name), `The runtime ${name}`);
+    if (typeof listed !== 'string') found.push(...listed.map((one) => ({ ...one, runtime: name, clusterId: null })));
     else if (used.has(name)) unseen.push(listed);
   }
-  return { found, unseen };
+  return { found, unseen, unseenClusters };
+}
+
+/** Returns a sentence for each deleted cluster on which something is left. */
+async function listRemains(db: Database): Promise<string[]> {
+  const rows = await db
+    .selectFrom('cluster_remains as r')
+    .innerJoin('tombstone as t', 't.cluster_id', 'r.cluster_id')
+    .select(['r.name', sql<number>`count(distinct t.environment_id)::int`.as('environments')])
+    .select(sql<string | null>`max(t.last_error)`.as('error'))
+    .groupBy(['r.cluster_id', 'r.name'])
+    .orderBy('r.name')
+    .execute();
+  return rows.map(
+    ({ name, environments, error }) =>
+      `The deleted cluster ${name} still has something of ${environments} ${environments === 1 ? 'environment' : 'environments'}: its removal is tried for 90 days${error === null ? '' : `, and failed last with: ${error}`}.`,
+  );
 }
 
 /** Lists the workloads of a runtime. Returns a sentence with the reason if it cannot list them. */
-async function listOf(runtimes: MachineRuntimes, name: string) {
+async function listOf(open: () => Promise<Runtime>, name: string) {
   try {
-    const runtime = await runtimes.onMachine(name);
-    return (await runtime.list?.()) ?? `The runtime ${name} cannot list what it runs.`;
+    const runtime = await open();
+    return (await runtime.list?.()) ?? `${name} cannot list what it runs.`;
   } catch (error) {
-    if (error instanceof RuntimeError) return `The runtime ${name} cannot be asked: ${error.message}`;
+    if (error instanceof RuntimeError) return `${name} cannot be asked: ${error.message}`;
     throw error;
   }
 }
 
-async function listKnown({ platform, nodeId }: InventoryParts): Promise<KnownService[]> {
+async function listKnown({ platform, nodeId }: InventoryParts, unseen: Set<string>): Promise<KnownService[]> {
   const rows = await serviceRows(platform.db);
   return rows.map((row) => ({
     id: row.id,
     name: row.name,
     place: `${row.organization} / ${row.project} / ${row.environment}`,
     runtime: row.runtime,
-    here: row.node_id === null || row.node_id === nodeId,
+    here: (row.node_id === null || row.node_id === nodeId) && !unseen.has(row.cluster_id),
     wanted: row.wanted as KnownService['wanted'],
     generation: (row.handle as Handle | null)?.identity.generation ?? null,
     scaledToNothing: row.scaled_to_nothing,
     underWay: row.under_way,
+    changes: row.changes,
   }));
 }
 
@@ -115,9 +157,12 @@ const serviceRows = (db: Database) =>
       'organization.name as organization',
       'cluster.runtime',
       'cluster.node_id',
+      'cluster.id as cluster_id',
       sql<boolean>`coalesce((service.spec ->> 'min_running_instances')::int, 1) = 0`.as('scaled_to_nothing'),
       sql<boolean>`exists (select 1 from deployment_service ds join deployment d on d.id = ds.deployment_id
         where ds.service_id = service.id and d.status in ('RUNNING', 'RECAP'))`.as('under_way'),
+      sql<string | null>`(select w.message from service_warning w
+        where w.service_id = service.id and w.code = 'CHANGED_IN_CLUSTER' limit 1)`.as('changes'),
     ])
     .orderBy('service.id')
     .execute();

@@ -5,12 +5,17 @@ import type { Plan, Resolution, ServiceSnapshot, Snapshot } from '#deployments/m
 import { changesOf, compareShared, type ServiceChanges } from '#deployments/planner/changes.ts';
 import { makePlan } from '#deployments/planner/plan.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
+import type { Handle } from '#runtimes/runtime.ts';
 
 /** Preview of a request that would be made now. */
 export interface DeploymentPreview {
   plan: Plan;
   /** Differences from the last release, by service; of deploys only. */
   changes: Map<string, ServiceChanges>;
+  /** Handles of the services that are deployed. */
+  handles: Map<string, Handle>;
+  /** Runtime and machine of the environment's cluster. */
+  cluster: { runtime: string; nodeId: string | null } | undefined;
 }
 
 /**
@@ -30,7 +35,10 @@ export async function previewDeployment(
   const resolution = request.resolution ?? (await resolve(parts, snapshot, facts, signal));
   const plan = makePlan(snapshot, resolution, facts, parts.kinds);
   const changes = new Map<string, ServiceChanges>();
-  if (snapshot.action !== 'DEPLOY') return { plan, changes };
+  const deployed = [...facts].flatMap(([id, { handle }]) => (handle ? [[id, handle] as const] : []));
+  const handles = new Map(deployed);
+  const cluster = await findCluster(db, scope, snapshot.environmentId);
+  if (snapshot.action !== 'DEPLOY') return { plan, changes, handles, cluster };
   const released = await listReleased(db, scope, ids);
   const byDeployment = Map.groupBy(snapshot.services, ({ serviceId }) => released.get(serviceId)?.deploymentId);
   for (const [deploymentId, services] of byDeployment) {
@@ -45,7 +53,7 @@ export async function previewDeployment(
       changes.set(serviceId, changesOf(service, resolution.services[serviceId] ?? {}, last, shared));
     }
   }
-  return { plan, changes };
+  return { plan, changes, handles, cluster };
 }
 
 /** Returns the snapshots of the services' last releases, and the deployments that made them. */
@@ -61,6 +69,15 @@ async function listReleased(db: Database, scope: Scope, serviceIds: string[]) {
     rows.map((row) => [row.id, { snapshot: row.snapshot as ServiceSnapshot, deploymentId: row.deployment_id }]),
   );
 }
+
+const findCluster = (db: Database, scope: Scope, environmentId: string) =>
+  db
+    .selectFrom('environment')
+    .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+    .select(['cluster.runtime', 'cluster.node_id as nodeId'])
+    .where('environment.organization_id', '=', scope.organizationId)
+    .where('environment.id', '=', environmentId)
+    .executeTakeFirst();
 
 /** Variables that all services of a deployment saw; none without one. */
 async function findShared(db: Database, scope: Scope, deploymentId: string | undefined): Promise<FrozenVariable[]> {

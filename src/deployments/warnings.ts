@@ -13,6 +13,14 @@ const DISK_WARNINGS = {
 } as const;
 export type DiskWarning = keyof typeof DISK_WARNINGS;
 
+/** Problems of a running service that observation of its cluster tells. */
+const OBSERVED_WARNINGS = {
+  INSTANCES_NOT_READY: 'Fewer instances are ready than should be.',
+  CHANGED_IN_CLUSTER:
+    'Somebody has changed or removed in the cluster what the release set: the next deployment puts it back.',
+} as const;
+export type ObservedWarning = keyof typeof OBSERVED_WARNINGS;
+
 /** Reasons for which no worker begins a waiting request. */
 const WAITING_WARNINGS = {
   NODE_DRAINED: 'The request waits because its machine is drained: it begins once an operator ends that.',
@@ -21,13 +29,13 @@ const WAITING_WARNINGS = {
 type WaitingWarning = keyof typeof WAITING_WARNINGS;
 
 /** All warnings that a status may have. */
-export const WARNING_CODES = { ...DISK_WARNINGS, ...WAITING_WARNINGS };
+export const WARNING_CODES = { ...DISK_WARNINGS, ...OBSERVED_WARNINGS, ...WAITING_WARNINGS };
 export type WarningCode = keyof typeof WARNING_CODES;
 
 /** Warning about a service. */
 export interface ServiceWarning {
-  code: DiskWarning;
-  /** Id of the volume, or name of the instance. */
+  code: DiskWarning | ObservedWarning;
+  /** Id of the volume, name of the instance, or `instances` or `fields` for all of the service. */
   subject: string;
   message: string;
 }

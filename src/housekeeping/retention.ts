@@ -209,17 +209,19 @@ export const trimClusterWork = (db: Database, days: number, signal: AbortSignal)
 
 /** Days for which machines look for the checkouts of a removed deployment. */
 const CHECKOUT_DAYS = 30;
-/** Days for which a machine may be away before its tombstones are given up. */
+/** Days for which a machine, or a deleted cluster, may be away before its tombstones are given up. */
 const NODE_DAYS = 90;
 
-/** Removes tombstones that no machine processes any more. Returns how many belong to machines that have been away for NODE_DAYS. */
+/** Removes tombstones that no machine processes any more. Returns how many belong to machines or clusters that have been away for NODE_DAYS. */
 export async function trimTombstones(db: Database): Promise<number> {
   await sql`delete from tombstone where kind = 'DEPLOYMENT' and created_at < now() - make_interval(days => ${CHECKOUT_DAYS})`.execute(
     db,
   );
   const lost = await sql`delete from tombstone t using node where node.id = t.node_id
     and node.seen_at < now() - make_interval(days => ${NODE_DAYS})`.execute(db);
-  return Number(lost.numAffectedRows ?? 0);
+  const unreachable = await sql`delete from tombstone t using cluster_remains r where r.cluster_id = t.cluster_id
+    and r.created_at < now() - make_interval(days => ${NODE_DAYS})`.execute(db);
+  return Number(lost.numAffectedRows ?? 0) + Number(unreachable.numAffectedRows ?? 0);
 }
 
 /** Forgets nodes that were lost long ago and own neither a cluster nor anything that has to be removed there. Returns their ids. */

@@ -329,6 +329,29 @@ export interface Observation {
   instances: InstanceObservation[];
   /** Explanation for people (why the state is partial or failed), in a sentence; empty when all is well. */
   message: string;
+  /** Differences from the release, where the runtime tells them. */
+  drift?: DriftedField[];
+}
+
+/** Field of a service's object that another program has changed, or object that was removed. */
+export interface DriftedField {
+  /** Kind and name of the object: `Deployment app-z1a2b3c4d`. */
+  object: string;
+  /** Path of the field: `spec.template.spec.containers[app].image`; empty if the object was removed. */
+  field: string;
+  /** Program that wrote it, by its name in the cluster (`kubectl-edit`); null if unknown. */
+  manager: string | null;
+}
+
+/** Change that the submission of a release would make to an object of a service. */
+export interface ObjectChange {
+  /** Kind and name of the object: `Deployment app-z1a2b3c4d`. */
+  object: string;
+  /** `REFUSED`: the cluster would not take it, for the reason in `message`. */
+  change: 'CREATED' | 'CHANGED' | 'REMOVED' | 'REFUSED';
+  message?: string;
+  /** Fields of a changed object; `from` or `to` is left out if there is none, and both if they are too large. */
+  fields: { path: string; from?: unknown; to?: unknown }[];
 }
 
 /** Workload that exists, found by its identity, without a handle. */
@@ -496,14 +519,25 @@ export function featuresOf(runtime: string, capabilities: Pick<Capabilities, 'mi
   return all.filter((feature) => capabilities?.missing?.[feature] === undefined);
 }
 
+/** Receiver of a watch. */
+export interface WatchListener {
+  /** Called for a service that may have changed. */
+  changed(serviceId: string): void;
+  /** Called when the cluster is no longer followed, with the reason, and with null when it is again. */
+  turned?(reason: string | null): void;
+}
+
 export interface Runtime {
   readonly name: 'host' | 'docker' | 'kubernetes' | 'fake';
 
   /** True if the runtime only simulates workloads: a checkout may then be empty. */
   readonly pretends?: boolean;
 
-  /** Reports whether the runtime is usable now, and its limits on this machine. Never throws. */
-  check(): Promise<RuntimeReport>;
+  /**
+   * Reports whether the runtime is usable now, and its limits on this machine. Never throws. A quick one may repeat what an earlier one found
+   * a few minutes ago, as long as the runtime answers.
+   */
+  check(options?: { isQuick?: boolean }): Promise<RuntimeReport>;
 
   /**
    * Returns the reasons why this spec cannot run here at all, as sentences for the user that name a remedy; empty if it can. Called before
@@ -521,6 +555,12 @@ export interface Runtime {
   submit(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle>;
 
   /**
+   * Returns what `submit` of a spec would change in the cluster, without changing anything. Variables and credentials are left out: the spec
+   * need not have them. Its generation is that of the present release.
+   */
+  preview?(spec: WorkloadSpec, signal: AbortSignal): Promise<ObjectChange[]>;
+
+  /**
    * Waits until a submitted or restarted release is rolled out, and reports to `context.log` what happens. Present where
    * the cluster rolls out by itself: the wait holds nothing of this process, and any process can wait for the same handle. Throws what
    * `submit` throws for a candidate that does not become ready. Aborted, it takes the candidate back and throws `aborted`, unless another
@@ -530,6 +570,12 @@ export interface Runtime {
 
   /** Returns the present state of the service. Cheap: watchers call it every few seconds. */
   observe(handle: Handle): Promise<Observation>;
+
+  /**
+   * Follows all services of the installation until the returned function is called. Events only wake: the state is told by `observe`, which
+   * meanwhile answers from memory as long as the cluster is followed. A cluster that cannot be followed is observed as without it.
+   */
+  watch?(listener: WatchListener): () => void;
 
   /**
    * Ends all instances of the service; keeps storage, image and the data that `restart` or `submit` needs. Succeeds if already stopped. Without a

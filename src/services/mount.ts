@@ -60,7 +60,11 @@ const VARIABLE_HOLDERS: Holder[] = [
 
 /** Joins kinds and capabilities: every endpoint of every kind of service. */
 export function mountServices(needs: ServiceNeeds): Route[] {
-  const planNeeds = { kinds: DEPLOYMENTS_BY_KIND, repositories: needs.repositories, images: needs.images };
+  const planNeeds = {
+    ...needs,
+    kinds: DEPLOYMENTS_BY_KIND,
+    opens: (kind: string) => HOOKS_BY_KIND[kind]?.open !== undefined,
+  };
   const commonOf = (kind: Kind): Route[] => [
     ...serviceRoutes(kind, needs.repositories),
     ...actionRoutes(kind),

@@ -3,6 +3,13 @@ import { inTransaction, systemContext, type Context, type Platform } from '#plat
 import { sql, type Database } from '#platform/database/index.ts';
 import { selectPlace } from '#deployments/queries.ts';
 import type { DeploymentPlace } from '#deployments/request.ts';
+import { ClusterFollower } from '#deployments/watchers/cluster-follower.ts';
+import {
+  dropObserved,
+  noteObserved,
+  observedWarnings,
+  type ObservedWarnings,
+} from '#deployments/watchers/observed-warnings.ts';
 import type { Capabilities, ClusterRef, ClusterRuntimes, Handle, Observation } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
@@ -25,6 +32,10 @@ interface Wanted {
   resting: boolean;
   /** True if that request failed. */
   failed: boolean;
+  /** Warnings that were shown last. */
+  warnings: ObservedWarnings;
+  /** True if its cluster wants what others changed to be put back at once. */
+  corrects: boolean;
 }
 
 /** Requests for services of one environment that run no longer. */
@@ -79,6 +90,7 @@ export class RunningWatcher {
   readonly #observeMs: number;
   /** Questions that runtimes have not answered yet; they are not asked again meanwhile. */
   readonly #asked = new Set<string>();
+  readonly #follower: ClusterFollower;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #stopped = false;
@@ -90,6 +102,11 @@ export class RunningWatcher {
     this.#machine = machine;
     this.#again = again;
     this.#observeMs = observeMs;
+    this.#follower = new ClusterFollower({
+      platform,
+      open: (cluster) => this.#askOnce(`watch ${cluster.id}`, () => runtimes.runtimeOf(cluster)),
+      look: (clusterIds, serviceIds) => this.#lookAt(clusterIds, serviceIds),
+    });
   }
 
   start(): void {
@@ -100,7 +117,7 @@ export class RunningWatcher {
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
-    await this.#looking;
+    await Promise.all([this.#looking, this.#follower.stop()]);
   }
 
   /** Looks once; a look that is under way already is joined. */
@@ -113,10 +130,11 @@ export class RunningWatcher {
   async #lookOnce(): Promise<void> {
     const { db } = this.#platform;
     const clusters = await this.#machine.listClusters(db, this.#nodeId);
-    await this.#noteReached(clusters);
+    await Promise.all([this.#noteReached(clusters), this.#follower.follow(clusters.filter(({ isApart }) => isApart))]);
     const ids = clusters.map(({ id }) => id);
+    await dropObserved(db, ids);
     const wanted = await listWanted(db, ids);
-    const missing = await this.#findMissing(wanted.filter((service) => !service.resting));
+    const missing = await this.#findMissing(wanted);
     // What failed just now is missing, too: what comes after it in its environment waits until both are asked for together.
     const failed = wanted.filter((service) => service.failed);
     const awaits = (one: Missing) =>
@@ -136,21 +154,36 @@ export class RunningWatcher {
     }
   }
 
-  /** Observes several services at a time. */
+  /** Looks at some services of followed clusters. What is missing is asked for by a look at all, so that stages hold. */
+  async #lookAt(clusterIds: string[], serviceIds: string[]): Promise<string[]> {
+    const { db } = this.#platform;
+    const busy = await listBusy(db, clusterIds, serviceIds);
+    const missing = await this.#findMissing(await listWanted(db, clusterIds, serviceIds));
+    // One that is under way may have passed them already.
+    if (missing.length > 0) void Promise.resolve(this.#looking).then(() => this.look());
+    return busy;
+  }
+
+  /** Observes several services at a time, and notes what is told of those in followed clusters. */
   async #findMissing(services: Wanted[]): Promise<Missing[]> {
     const missing: Missing[] = [];
-    const left = services.values();
+    const isFollowed = ({ cluster_id }: Wanted) => this.#follower.has(cluster_id);
+    const left = services.filter((service) => !service.resting || isFollowed(service)).values();
     const observeRest = async () => {
       for (const service of left) {
         if (this.#stopped) return;
         try {
-          const { state } = await this.#observe(service);
+          const observation = await this.#observe(service);
+          const { state, drift = [] } = observation;
+          if (isFollowed(service)) await noteObserved(this.#platform.db, service, observation);
+          if (service.resting) continue;
           if (service.held) {
             // After a restore what does not run may be meant not to: it is left alone until it was seen running, or is deployed.
             if (state === 'running') await this.#release(service.organization_id, service.id);
           } else if (state === 'stopped') missing.push({ ...service, trigger: 'RESTART' });
           // Nothing is left that could be restarted.
-          else if (state === 'absent') missing.push({ ...service, trigger: 'ROLLBACK' });
+          else if (state === 'absent' || (service.corrects && drift.length > 0))
+            missing.push({ ...service, trigger: 'ROLLBACK' });
         } catch (error) {
           this.#platform.log.warn({ err: error, serviceId: service.id }, 'cannot observe a service');
         }
@@ -162,9 +195,9 @@ export class RunningWatcher {
 
   #observe({ id, cluster_id, runtime, handle }: Wanted): Promise<Observation> {
     const cluster: ClusterRef = { id: cluster_id, runtime };
-    return this.#askOnce(`service ${id}`, async () =>
-      (await this.#runtimes.runtimeOf(cluster)).observe(handle as Handle),
-    );
+    const ask = async () => (await this.#runtimes.runtimeOf(cluster)).observe(handle as Handle);
+    // A look at all and one at what has changed may meet; answers mostly come from memory.
+    return this.#follower.has(cluster_id) ? inTime(ask(), this.#observeMs) : this.#askOnce(`service ${id}`, ask);
   }
 
   /** Throws if the runtime does not answer in time: a runtime that hangs must not hold up the others. */
@@ -185,7 +218,7 @@ export class RunningWatcher {
     const byRuntime = Map.groupBy(clusters, ({ id, runtime, isApart }) => (isApart ? id : runtime));
     const noteSharing = async ([name, sharing]: [string, Watched[]]) => {
       if (this.#stopped) return;
-      const ask = async () => (await this.#runtimes.runtimeOf(sharing[0]!)).check();
+      const ask = async () => (await this.#runtimes.runtimeOf(sharing[0]!)).check({ isQuick: true });
       const report = await this.#askOnce(`runtime ${name}`, ask).catch(() => undefined);
       const ids = sharing.map(({ id }) => id);
       if (report?.ok) await this.#machine.noteReached(db, ids, report);
@@ -276,6 +309,12 @@ async function listWanted(db: Database, clusterIds: string[], ids?: string[]): P
       // One that was cancelled because another one failed has not failed itself.
       .select(recently(sql`(ds.state <> 'CANCELED' or d.cancel_requested_at is not null)`).as('resting'))
       .select(recently(sql`ds.state like '%\\_ERROR'`).as('failed'))
+      .select(observedWarnings.as('warnings'))
+      .select(
+        sql<boolean>`coalesce((cluster.advanced_settings ->> 'k8s.drift.correct_at_once')::boolean, false)`.as(
+          'corrects',
+        ),
+      )
       .where('cluster.id', '=', sql<string>`any(${clusterIds})`)
       .where('cluster.locked_at', 'is', null)
       .where('service.wanted', '=', 'running')
@@ -289,6 +328,16 @@ async function listWanted(db: Database, clusterIds: string[], ids?: string[]): P
       .$if(ids !== undefined, (query) => query.where('service.id', '=', sql<string>`any(${ids})`))
       .execute()
   );
+}
+
+/** Returns those of the services that a request is under way for. */
+async function listBusy(db: Database, clusterIds: string[], serviceIds: string[]): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select s.id from service s join environment e on e.id = s.environment_id
+    where s.id = any(${serviceIds}::uuid[]) and e.cluster_id = any(${clusterIds}::uuid[])
+      and exists (select from deployment_service ds join deployment d on d.id = ds.deployment_id
+        where ds.service_id = s.id and d.status <> 'ENDED')`.execute(db);
+  return rows.map(({ id }) => id);
 }
 
 async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {

@@ -231,6 +231,14 @@ export interface ClusterLog {
   work_id: string;
 }
 
+export interface ClusterRemains {
+  cluster_id: string;
+  created_at: Generated<Timestamp>;
+  kubeconfig: Buffer;
+  name: string;
+  organization_id: string;
+}
+
 export interface ClusterSecret {
   cluster_id: string;
   name: string;
@@ -1170,6 +1178,7 @@ export interface DB {
   build_report: BuildReport;
   cluster: Cluster;
   cluster_log: ClusterLog;
+  cluster_remains: ClusterRemains;
   cluster_secret: ClusterSecret;
   cluster_work: ClusterWork;
   commit_status: CommitStatus;

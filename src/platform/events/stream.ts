@@ -1,7 +1,7 @@
 import { internal } from '#kernel/errors.ts';
 
 /** Kinds of events that the stream carries (docs/event-stream.md). */
-export const STREAM_TYPES = ['deployment', 'service-state', 'step', 'audit', 'log'] as const;
+export const STREAM_TYPES = ['deployment', 'service-state', 'service-warning', 'step', 'audit', 'log'] as const;
 export type StreamType = (typeof STREAM_TYPES)[number];
 
 /** Filter of one stream: an organization and parts of it. */

@@ -2,15 +2,18 @@ import type { Platform } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
 import { advancedSettingsOf } from '#resources/cluster/advanced-settings.ts';
 import { mayUseOwnAccount, ownAccess, ownVersion } from '#resources/cluster/own-account.ts';
-import { openClusterSecret } from '#resources/cluster/secrets.ts';
+import { findRemains, openClusterSecret, openRemains } from '#resources/cluster/secrets.ts';
 import type { ClusterAccess } from '#runtimes/runtime.ts';
 
 type Parts = Pick<Platform, 'db' | 'settings'>;
 
-/** Returns what changes with the credentials of a cluster; null if it has none. Throws RuntimeError if they cannot be read. */
+/**
+ * Returns what changes with the credentials of a cluster; null if it has none. A deleted one keeps its kubeconfig until nothing of it is
+ * left. Throws RuntimeError if they cannot be read.
+ */
 export async function connectionVersion(parts: Parts, clusterId: string): Promise<string | null> {
   const row = await findCluster(parts, clusterId);
-  if (!row) return null;
+  if (!row) return (await findRemains(parts.db, clusterId))?.created_at.toISOString() ?? null;
   if (row.kubeconfigAt) return row.kubeconfigAt.toISOString();
   return (await mayUseOwnAccount(parts, row)) ? ownVersion(parts.settings) : null;
 }
@@ -24,13 +27,26 @@ export async function openConnection(
   clusterId: string,
 ): Promise<ClusterAccess | null> {
   const row = await findCluster(platform, clusterId);
-  if (!row) return null;
+  if (!row) return openLastConnection(platform, clusterId);
   const scope = { organizationId: row.organization_id };
   const text = await openClusterSecret(platform, scope, clusterId, 'kubeconfig');
-  if (text === null) return (await mayUseOwnAccount(platform, row)) ? ownAccess(platform.settings) : null;
+  if (text !== null) return accessIn(row.organization_id, text);
+  return (await mayUseOwnAccount(platform, row)) ? ownAccess(platform.settings) : null;
+}
+
+/** Returns how a deleted cluster is reached, for the removal of what is left there. */
+async function openLastConnection(
+  platform: Pick<Platform, 'db' | 'vault'>,
+  clusterId: string,
+): Promise<ClusterAccess | null> {
+  const remains = await openRemains(platform, clusterId);
+  return remains && accessIn(remains.organizationId, remains.text);
+}
+
+async function accessIn(organizationId: string, kubeconfig: string): Promise<ClusterAccess> {
   // Loaded when one is there: few installations have any.
   const { readAccess } = await import('#resources/cluster/kubeconfig.ts');
-  return readAccess(row.organization_id, text);
+  return readAccess(organizationId, kubeconfig);
 }
 
 const findCluster = ({ db }: Parts, clusterId: string) =>

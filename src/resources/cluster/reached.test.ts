@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { listWatchedClusters, noteReached } from '#resources/cluster/index.ts';
+import { listWatchedClusters } from '#resources/cluster/index.ts';
 import { ok, useApp } from '#test/harness/app.ts';
 
 const app = useApp();
@@ -17,12 +17,12 @@ beforeAll(async () => {
 });
 
 describe('a cluster of no machine', () => {
-  test('is watched by nobody before it was reached for the first time', async () => {
+  test('is watched by nobody before it was deployed for the first time', async () => {
     expect(await watched(first)).toEqual([]);
   });
 
   test('is watched by one machine, which keeps it, and by another once the first has not looked for long', async () => {
-    await noteReached(app.db, [clusterId], { description: 'Kubernetes', limits: [] });
+    await app.db.updateTable('cluster').set({ deployed_version: 1 }).where('id', '=', clusterId).execute();
     const claimed = await Promise.all([watched(first), watched(second)]);
     expect(claimed.flat()).toEqual([{ id: clusterId, runtime: 'kubernetes', isApart: true }]);
     const [keeper, other] = claimed[0]!.length === 1 ? [first, second] : [second, first];

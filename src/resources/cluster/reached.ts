@@ -17,14 +17,18 @@ const WATCH_SECONDS = 90;
 export const capabilitiesColumn = ({ description, limits, missing = {} }: Capabilities) =>
   json({ description, limits, missing });
 
-/** Lists the clusters that a machine watches now: its own, and those of no machine, of which it claims what nobody watches. */
+/**
+ * Lists the clusters that a machine watches now: its own, and those of no machine that were deployed, of which it claims what nobody
+ * watches. A restored database does not know when they were reached.
+ */
 export async function listWatchedClusters(db: Database, nodeId: string): Promise<WatchedCluster[]> {
   const own = await db.selectFrom('cluster').select(['id', 'runtime']).where('node_id', '=', nodeId).execute();
   const { rows: apart } = await sql<{ id: string; runtime: string }>`
     update cluster set watched_by = ${nodeId}, watched_until = now() + ${WATCH_SECONDS} * interval '1 second'
     where id in (
       select id from cluster
-      where node_id is null and reached_at is not null and (watched_by = ${nodeId} or watched_until is null or watched_until < now())
+      where node_id is null and (reached_at is not null or deployed_version is not null)
+        and (watched_by = ${nodeId} or watched_until is null or watched_until < now())
       for update skip locked
     )
     returning id, runtime`.execute(db);

@@ -29,6 +29,24 @@ export const deleteClusterSecret = (db: Database, scope: Scope, clusterId: strin
     .where('name', '=', name)
     .execute();
 
+/** Returns the kubeconfig of a deleted cluster on which something is left to be removed, in the clear; null for any other. */
+export async function openRemains(
+  { db, vault }: Pick<Platform, 'db' | 'vault'>,
+  clusterId: string,
+): Promise<{ organizationId: string; text: string } | null> {
+  const row = await findRemains(db, clusterId);
+  if (!row) return null;
+  const { organization_id: organizationId, kubeconfig } = row;
+  return { organizationId, text: await vault.open(db, organizationId, placeOf(clusterId, 'kubeconfig'), kubeconfig) };
+}
+
+export const findRemains = (db: Database, clusterId: string) =>
+  db
+    .selectFrom('cluster_remains')
+    .select(['organization_id', 'kubeconfig', 'created_at'])
+    .where('cluster_id', '=', clusterId)
+    .executeTakeFirst();
+
 /** A secret of a cluster in the clear, for the program itself; null if it has none. */
 export async function openClusterSecret(
   { db, vault }: Pick<Platform, 'db' | 'vault'>,

@@ -7,6 +7,7 @@ import type { StreamRow, StreamType } from '#platform/events/stream.ts';
 const ACTION: Record<StreamType, Action> = {
   deployment: 'environment.read',
   'service-state': 'service.read',
+  'service-warning': 'service.read',
   step: 'service.read',
   audit: 'event.read',
   log: 'environment.read',

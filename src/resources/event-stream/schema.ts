@@ -33,6 +33,19 @@ export const ServiceStateEvent = named(
   }),
 );
 
+export const ServiceWarningEvent = named(
+  'StreamServiceWarningEvent',
+  Type.Object({
+    at: DateTime,
+    organization_id: Uuid,
+    project_id: Nullable(Uuid),
+    environment_id: Nullable(Uuid),
+    service: Service,
+    code: Type.String(),
+    message: Nullable(Type.String({ description: 'Null once the warning is over.' })),
+  }),
+);
+
 export const StepEvent = named(
   'StreamStepEvent',
   Type.Object({
@@ -102,6 +115,7 @@ export const EventStreamText = Type.String({
   'x-events': {
     deployment: DeploymentEvent,
     'service-state': ServiceStateEvent,
+    'service-warning': ServiceWarningEvent,
     step: StepEvent,
     audit: Event,
     log: LogEvent,

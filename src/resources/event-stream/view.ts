@@ -15,6 +15,7 @@ import {
   LogEvent,
   ResetEvent,
   ServiceStateEvent,
+  ServiceWarningEvent,
   StepEvent,
 } from '#resources/event-stream/schema.ts';
 
@@ -79,6 +80,8 @@ function dataOf(row: StreamRow): string | null {
       return serialize(DeploymentEvent, toDeploymentView(row));
     case 'service-state':
       return serialize(ServiceStateEvent, toServiceStateView(row));
+    case 'service-warning':
+      return serialize(ServiceWarningEvent, toServiceWarningView(row));
     case 'step':
       return serialize(StepEvent, toStepView(row));
     case 'audit':
@@ -113,6 +116,16 @@ const toServiceStateView = (row: StreamRow) => ({
   service: serviceOf(row, row.data.name),
   state: row.data.state,
   status_details: detailsOf(row.data.action as DeploymentAction, row.data.state as State, row.data.sub_action),
+});
+
+const toServiceWarningView = (row: StreamRow) => ({
+  at: row.at.toISOString(),
+  organization_id: row.organization_id,
+  project_id: row.project_id,
+  environment_id: row.environment_id,
+  service: serviceOf(row, row.data.name),
+  code: row.data.code,
+  message: row.data.message,
 });
 
 const toStepView = (row: StreamRow) => ({

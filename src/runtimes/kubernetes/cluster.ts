@@ -1,5 +1,6 @@
 import type { Connection } from './connection.ts';
 import { unlessGone } from './errors.ts';
+import type { KeptObjects } from './kept.ts';
 import type { ClusterObject, List } from './kinds.ts';
 import { FIELD_MANAGER } from './labels.ts';
 
@@ -7,6 +8,8 @@ import { FIELD_MANAGER } from './labels.ts';
 export interface Cluster {
   connection: Connection;
   installation: string;
+  /** Objects of the installation, where they are watched. */
+  cache?: KeptObjects;
 }
 
 /** Paths of the objects of each kind, below the API server's root. */
@@ -60,7 +63,8 @@ export const find = <T extends ClusterObject>(
   kind: Kind,
   namespace: string | undefined,
   name: string,
-): Promise<T | null> => unlessGone(connection.get<T>(pathOf(kind, namespace, name)));
+  signal?: AbortSignal,
+): Promise<T | null> => unlessGone(connection.get<T>(pathOf(kind, namespace, name), signal ? { signal } : {}));
 
 /** Returns all objects of a selector, page by page. */
 export async function list<T extends ClusterObject>(
@@ -80,6 +84,13 @@ export async function list<T extends ClusterObject>(
   return found;
 }
 
+interface ApplyOptions {
+  /** True if the server only tells what the object would become. */
+  isDryRun?: boolean;
+  signal?: AbortSignal;
+  fieldManager?: string;
+}
+
 /**
  * Applies an object on the server: fields that are ours become as given, those of others stay. With a `resourceVersion` it is refused
  * (409) if the object has changed since it was read.
@@ -87,12 +98,13 @@ export async function list<T extends ClusterObject>(
 export const apply = <T extends ClusterObject>(
   { connection }: Cluster,
   object: ClusterObject,
-  fieldManager: string = FIELD_MANAGER,
+  { isDryRun = false, signal, fieldManager = FIELD_MANAGER }: ApplyOptions = {},
 ): Promise<T> =>
   connection.call<T>('PATCH', pathOf(object.kind, object.metadata.namespace, object.metadata.name), {
     body: object,
     type: 'application/apply-patch+yaml',
-    query: { fieldManager, force: true },
+    query: { fieldManager, force: true, ...(isDryRun ? { dryRun: 'All' } : {}) },
+    ...(signal ? { signal } : {}),
   });
 
 /** Removes an object with everything that it made. Succeeds if there is none. A Job is gone after its pod, so that it makes no other. */

@@ -24,6 +24,8 @@ export interface Call {
   /** Type of the body; `application/json` without. */
   type?: string;
   query?: Record<string, string | number | boolean>;
+  /** Form of the answer; `application/json` without. */
+  accept?: string;
   signal?: AbortSignal;
 }
 
@@ -146,7 +148,7 @@ export class Connection {
       path: `${prefix}${path}${query.size > 0 ? `?${query}` : ''}`,
       headers: {
         ...this.#headers(),
-        accept: 'application/json',
+        accept: call.accept ?? 'application/json',
         ...(call.body === undefined ? {} : { 'content-type': call.type ?? 'application/json' }),
       },
       body: call.body === undefined ? null : JSON.stringify(call.body),

@@ -11,10 +11,12 @@ import { measureService } from './metrics.ts';
 import { MOST_SECRET_BYTES } from './objects.ts';
 import { listWorkloads, observeService } from './observe.ts';
 import { readCertificates } from './outside.ts';
-import { reportOf } from './report.ts';
+import { previewRelease } from './preview.ts';
+import { Reporter } from './report.ts';
 import { followRollout } from './rollout.ts';
 import { submitRelease } from './submit.ts';
 import { removeTasks, runTask, taskRefusals } from './tasks.ts';
+import { ClusterCache } from './watch/cache.ts';
 
 export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
@@ -37,19 +39,32 @@ export function createKubernetesRuntime({
   const connection = new Connection(options);
   const services = new KeyedLock();
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
-  const cluster: Cluster = { connection, installation };
+  const plain: Cluster = { connection, installation };
+  const cache = new ClusterCache(plain);
+  const cluster: Cluster = { ...plain, cache };
+  const reporter = new Reporter(cluster);
   return {
     name: 'kubernetes',
-    check: async () => withBuilds(cluster, images, await reportOf(cluster)),
+    check: async ({ isQuick = false } = {}) => {
+      const report = await reporter.check(isQuick);
+      if (!report.ok) cache.doubt();
+      return withBuilds(cluster, images, report);
+    },
     ...(images ? buildingOf(images) : {}),
     refusals,
-    use: (access) => connection.use(access),
+    use: (access) => {
+      reporter.forget();
+      connection.use(access);
+      cache.restart();
+    },
     submit: (spec, context) =>
       told(
         alone(spec.identity, () => submitRelease(cluster, spec, context)),
         context.signal,
       ),
+    preview: (spec, signal) => told(previewRelease(cluster, spec, signal), signal),
     progress: (handle, context) => told(followRollout(cluster, handle, context), context.signal),
+    watch: (listener) => cache.use(listener),
     observe: (handle) => told(observeService(cluster, handle)),
     stop: (identity, _handle, context) =>
       told(
@@ -70,7 +85,10 @@ export function createKubernetesRuntime({
     metrics: (handle) => told(measureService(cluster, handle)),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
     list: () => told(listWorkloads(cluster)),
-    close: () => connection.close(),
+    close: async () => {
+      await cache.close();
+      await connection.close();
+    },
   };
 }
 

@@ -12,7 +12,21 @@ interface Metadata {
   deletionTimestamp?: string;
   deletionGracePeriodSeconds?: number;
   /** Owners of fields, by field manager. */
-  managedFields?: { manager?: string; fieldsV1?: Record<string, unknown> }[];
+  managedFields?: FieldsOwner[];
+}
+
+/** Fields of an object that a manager owns. */
+export interface FieldsOwner {
+  manager?: string;
+  operation?: 'Apply' | 'Update';
+  /** Part of the object that was written, such as `status`. */
+  subresource?: string;
+  /** Names of fields as a tree: `f:` before a field, `k:` before the keys of an item, `v:` before a value. */
+  fieldsV1?: FieldTree;
+}
+
+export interface FieldTree {
+  [name: string]: FieldTree;
 }
 
 export interface ClusterObject {
@@ -23,7 +37,7 @@ export interface ClusterObject {
 }
 
 export interface List<T> {
-  metadata: { continue?: string; remainingItemCount?: number };
+  metadata: { continue?: string; remainingItemCount?: number; resourceVersion?: string };
   items: T[];
 }
 

@@ -1,26 +1,123 @@
-import type { FoundWorkload, Handle, Observation } from '#runtimes/runtime.ts';
-import { list, type Cluster } from './cluster.ts';
+import type { DriftedField, FoundWorkload, Handle, Observation } from '#runtimes/runtime.ts';
+import { find, list, type Cluster } from './cluster.ts';
+import { driftOf } from './drift.ts';
+import type { RecordSummary } from './kept.ts';
 import type { FoundDeployment, Pod } from './kinds.ts';
-import { ANNOTATION, LABEL } from './labels.ts';
-import { generationOf, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
-import { readRecord } from './record.ts';
-import { leastOf } from './scaling.ts';
+import { ANNOTATION, LABEL, namespaceOf } from './labels.ts';
+import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
+import { readRecord, type ServiceRecord } from './record.ts';
+import { ownersOf, reduceService, summaryOf } from './watch/reduced.ts';
 
-/** Returns the present state of a service (`Runtime.observe`). */
-export async function observeService(cluster: Cluster, { identity }: Handle): Promise<Observation> {
-  const [record, pods] = await Promise.all([readRecord(cluster, identity), listPods(cluster, identity)]);
-  if (!record && pods.length === 0) return { state: 'absent', generation: null, instances: [], message: '' };
+/** Returns the present state of a service (`Runtime.observe`), from the cache where it follows the cluster. */
+export async function observeService(cluster: Cluster, handle: Handle): Promise<Observation> {
+  const cached = await readCached(cluster, handle);
+  const observation = cached && observationOf(cached);
+  // What is done about these is not done by what is a moment old.
+  if (observation && observation.state !== 'absent' && observation.state !== 'stopped') return observation;
+  return observationOf(await read(cluster, handle));
+}
+
+/** Parts of an observation. */
+interface Seen {
+  record: RecordSummary | null;
+  hasDeployment: boolean;
+  pods: Pod[];
+  drift: DriftedField[];
+}
+
+/** Returns null where the cache does not follow the cluster, or does not know the release of the handle yet. */
+async function readCached(cluster: Cluster, handle: Handle): Promise<Seen | null> {
+  const { identity } = handle;
+  const kept = cluster.cache?.of(identity, hostnameOf(handle));
+  if (!kept?.record || kept.record.generation < identity.generation) return null;
+  const { record, deployment, service, pods } = kept;
+  const drift = deployment && !record.candidate ? await driftWith(cluster, handle, deployment.owners) : [];
+  return {
+    record,
+    hasDeployment: deployment !== null,
+    pods: inOrder(pods),
+    drift: [...drift, ...driftOfService(handle, record, service)],
+  };
+}
+
+/** Returns the drift of a Deployment. Reads it only if the owners of its fields have changed. */
+async function driftWith(cluster: Cluster, handle: Handle, owners: string): Promise<DriftedField[]> {
+  const known = cluster.cache!.driftOf(handle.identity.serviceId, owners);
+  if (known) return known;
+  const [record, deployment] = await Promise.all([
+    readRecord(cluster, handle.identity),
+    findDeployment(cluster, handle),
+  ]);
+  return deployment ? noteDrift(cluster, handle, record, deployment) : [];
+}
+
+function noteDrift(
+  cluster: Cluster,
+  { identity }: Handle,
+  record: ServiceRecord | null,
+  deployment: FoundDeployment,
+): DriftedField[] {
+  const release = presentOf(record);
+  // While a release is rolled out both are there.
+  if (!release || record?.candidate) return [];
+  const drift = driftOf(release.deployment, deployment);
+  cluster.cache?.noteDrift(identity.serviceId, ownersOf(deployment.metadata.managedFields ?? []), drift);
+  return drift;
+}
+
+async function read(cluster: Cluster, handle: Handle): Promise<Seen> {
+  const { identity } = handle;
+  const [record, pods, deployment, service] = await Promise.all([
+    readRecord(cluster, identity),
+    listPods(cluster, identity),
+    findDeployment(cluster, handle),
+    find(cluster, 'Service', namespaceOf(identity), hostnameOf(handle)),
+  ]);
+  const summary = record && summaryOf(record);
+  const drift = deployment ? noteDrift(cluster, handle, record, deployment) : [];
+  return {
+    record: summary,
+    hasDeployment: deployment !== null,
+    pods,
+    drift: summary ? [...drift, ...driftOfService(handle, summary, service && reduceService(service))] : [],
+  };
+}
+
+const hostnameOf = ({ data }: Handle): string => String(data['hostname']);
+
+const findDeployment = (cluster: Cluster, handle: Handle): Promise<FoundDeployment | null> =>
+  find<FoundDeployment>(cluster, 'Deployment', namespaceOf(handle.identity), hostnameOf(handle));
+
+function driftOfService(
+  handle: Handle,
+  { serving, isStopped, candidate }: RecordSummary,
+  service: { isOurs: boolean } | null,
+): DriftedField[] {
+  if (!serving?.hasPorts || isStopped || candidate || service?.isOurs) return [];
+  return [{ object: `Service ${hostnameOf(handle)}`, field: service ? 'spec' : '', manager: null }];
+}
+
+function presentOf<T>(record: { isStopped: boolean; serving: T | null; candidate: T | null } | null): T | null {
+  if (!record) return null;
+  return record.isStopped ? record.candidate : (record.serving ?? record.candidate);
+}
+
+function observationOf({ record, hasDeployment, pods, drift }: Seen): Observation {
+  const isGone = record?.serving && !record.isStopped && !hasDeployment;
+  if ((!record && pods.length === 0) || isGone)
+    return { state: 'absent', generation: null, instances: pods.map(instanceOf), message: '' };
   const ready = pods.filter(isReady);
-  const present = record?.isStopped ? record.candidate : (record?.serving ?? record?.candidate);
-  const wanted = present ? leastOf(present) : 0;
+  const present = presentOf(record);
+  const wanted = present?.replicas ?? 0;
   const generations = ready.map(generationOf);
   const serving = record?.serving?.generation;
   return {
     // Without events KEDA leaves no pod, and the service waits for the next.
-    state: present?.autoscaler && wanted === 0 ? 'running' : stateOf(wanted, ready.length, pods),
+    state: present?.isScaled && wanted === 0 ? 'running' : stateOf(wanted, ready.length, pods),
     generation: serving !== undefined && generations.includes(serving) ? serving : (generations.at(-1) ?? null),
     instances: pods.map(instanceOf),
     message: ready.length < wanted ? messageOf(pods, ready.length, wanted) : '',
+    drift,
   };
 }
 

@@ -4,13 +4,19 @@ import { LABEL, namespaceOf, ofService } from './labels.ts';
 import { CONTAINER } from './objects.ts';
 import type { InstanceExit, InstanceObservation, WorkloadIdentity } from '#runtimes/runtime.ts';
 
-/** Returns the pods of a service, oldest first; those that end are left out, as nothing leads to them any more. */
+/** Returns whether a pod counts: nothing leads any more to those that end. */
+export const isPresent = ({ metadata, status }: Pod): boolean =>
+  !metadata.deletionTimestamp && status?.phase !== 'Failed';
+
+/** Returns the pods of a service that count, oldest first. */
 export async function listPods(cluster: Cluster, identity: WorkloadIdentity): Promise<Pod[]> {
   const pods = await list<Pod>(cluster, 'Pod', namespaceOf(identity), `${ofService(identity)},!${LABEL.task}`);
-  return pods
-    .filter(({ metadata, status }) => !metadata.deletionTimestamp && status?.phase !== 'Failed')
-    .toSorted((one, other) => orderOf(one).localeCompare(orderOf(other)));
+  return inOrder(pods.filter(isPresent));
 }
+
+/** Sorts pods by their age, the oldest first. */
+export const inOrder = (pods: Pod[]): Pod[] =>
+  pods.toSorted((one, other) => orderOf(one).localeCompare(orderOf(other)));
 
 const orderOf = ({ metadata }: Pod): string => `${metadata.creationTimestamp} ${metadata.name}`;
 

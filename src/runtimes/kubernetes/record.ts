@@ -38,7 +38,7 @@ interface Read {
 /** Number of times that a change is tried again after another process was faster. */
 const TRIES = 20;
 
-const recordName = (serviceId: string): string => `quarterdeck-${serviceId}`;
+export const recordName = (serviceId: string): string => `quarterdeck-${serviceId}`;
 
 /** Returns the record of a service; null if there is none. */
 export const readRecord = async (cluster: Cluster, identity: WorkloadIdentity): Promise<ServiceRecord | null> =>
@@ -47,11 +47,12 @@ export const readRecord = async (cluster: Cluster, identity: WorkloadIdentity): 
 async function read(cluster: Cluster, identity: WorkloadIdentity): Promise<Read> {
   const found = await find<ConfigMap>(cluster, 'ConfigMap', namespaceOf(identity), recordName(identity.serviceId));
   if (!found) return { record: null, version: null };
-  return {
-    record: JSON.parse(found.data?.['record'] ?? 'null') as ServiceRecord | null,
-    version: found.metadata.resourceVersion!,
-  };
+  return { record: parseRecord(found), version: found.metadata.resourceVersion! };
 }
+
+/** Returns the record in a ConfigMap; null if it has none. */
+export const parseRecord = ({ data }: ConfigMap): ServiceRecord | null =>
+  JSON.parse(data?.['record'] ?? 'null') as ServiceRecord | null;
 
 /**
  * Changes the record against concurrent writers: `change` gets the present record and returns the next one, or null to leave it. Throws

@@ -22,10 +22,48 @@ export async function reportOf(cluster: Cluster): Promise<RuntimeReport> {
   }
 }
 
+/** Milliseconds for which quick checks repeat rights and sizes: a look at them takes a request for each right. */
+const REPEATED_MS = 2 * 60_000;
+
+/** Reports of a cluster, of which quick ones are repeated. */
+export class Reporter {
+  readonly #cluster: Cluster;
+  #last: { report: RuntimeReport; at: number } | null = null;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  /** Looks anew the next time: the credentials were replaced. */
+  forget(): void {
+    this.#last = null;
+  }
+
+  /** Looks at the cluster. Never throws. */
+  async check(isQuick: boolean): Promise<RuntimeReport> {
+    const last = isQuick && this.#last && performance.now() - this.#last.at < REPEATED_MS ? this.#last.report : null;
+    if (last) return this.#repeat(last);
+    const report = await reportOf(this.#cluster);
+    this.#last = report.ok ? { report, at: performance.now() } : null;
+    return report;
+  }
+
+  /** Repeats a report if the cluster answers. */
+  async #repeat(report: RuntimeReport): Promise<RuntimeReport> {
+    try {
+      await this.#cluster.connection.get('/version');
+      return report;
+    } catch (error) {
+      return { ok: false, description: asRuntimeError(error).message, limits: [] };
+    }
+  }
+}
+
 async function look(cluster: Cluster): Promise<RuntimeReport> {
   const { gitVersion, major, minor } =
     await cluster.connection.get<Record<'gitVersion' | 'major' | 'minor', string>>('/version');
-  const lacking = await missingRights(cluster);
+  const refused = await listRefused(cluster);
+  const lacking = toLacks(refused.filter(({ verb }) => verb !== 'watch'));
   const needed = lacking.filter(({ feature }) => feature === undefined);
   if (needed.length > 0)
     return {
@@ -39,6 +77,12 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
     findExtensions(cluster),
   ]);
   const limits = [];
+  // Accounts of earlier releases lack it, and can do without.
+  const unwatched = toLacks(refused.filter(({ verb }) => verb === 'watch'));
+  if (unwatched.length > 0)
+    limits.push(
+      `The account of the kubeconfig lacks rights: ${unwatched.map(({ text }) => text).join('; ')}. What happens in the cluster is seen up to 30 s late; apply what \`quarterdeck cluster rbac\` prints.`,
+    );
   if (Number(major) === 1 && Number.parseInt(minor, 10) < OLDEST)
     limits.push(`Versions before 1.${OLDEST} are not tried: upgrade the cluster.`);
   if (storage === 0)
@@ -97,14 +141,23 @@ async function count({ connection }: Cluster, path: string): Promise<number> {
   return items.length + (metadata.remainingItemCount ?? 0);
 }
 
-/** Asks the cluster for each right, and names those that are missing. */
-async function missingRights(cluster: Cluster): Promise<Lack[]> {
+/** Use of a right that the account lacks. */
+interface Refused {
+  right: Right;
+  verb: string;
+}
+
+/** Asks the cluster for each right. */
+async function listRefused(cluster: Cluster): Promise<Refused[]> {
   const apis = await listApis(cluster);
   const needed = RIGHTS.filter(({ api }) => api === undefined || apis.has(api));
   const asked = needed.flatMap((right) => right.verbs.map((verb) => ({ right, verb })));
   const answers = await Promise.all(asked.map(({ right, verb }) => isAllowed(cluster, right, verb)));
-  const refused = asked.filter((_, n) => !answers[n]);
-  return needed.flatMap((right) => {
+  return asked.filter((_, n) => !answers[n]);
+}
+
+function toLacks(refused: Refused[]): Lack[] {
+  return RIGHTS.flatMap((right) => {
     const verbs = refused.filter((one) => one.right === right).map(({ verb }) => verb);
     const where = right.group === '' ? right.resource : `${right.resource}.${right.group}`;
     if (verbs.length === 0) return [];

@@ -15,6 +15,7 @@ export interface Right {
 }
 
 const CHANGE = ['get', 'list', 'create', 'update', 'patch', 'delete'];
+const FOLLOW = [...CHANGE, 'watch'];
 
 export const RIGHTS: readonly Right[] = [
   {
@@ -23,15 +24,15 @@ export const RIGHTS: readonly Right[] = [
     verbs: ['get', 'list', 'create', 'patch', 'delete'],
     reason: 'each environment has one',
   },
-  { group: 'apps', resource: 'deployments', verbs: CHANGE, reason: 'each service has one' },
+  { group: 'apps', resource: 'deployments', verbs: FOLLOW, reason: 'each service has one' },
   { group: 'batch', resource: 'jobs', verbs: CHANGE, reason: 'each run of a job is one', feature: 'tasks' },
-  { group: '', resource: 'services', verbs: CHANGE, reason: 'names of services within an environment' },
+  { group: '', resource: 'services', verbs: FOLLOW, reason: 'names of services within an environment' },
   { group: '', resource: 'secrets', verbs: CHANGE, reason: 'variables and files of a release' },
-  { group: '', resource: 'configmaps', verbs: CHANGE, reason: 'the record of a service' },
+  { group: '', resource: 'configmaps', verbs: FOLLOW, reason: 'the record of a service' },
   { group: '', resource: 'persistentvolumeclaims', verbs: CHANGE, reason: 'volumes' },
   { group: 'networking.k8s.io', resource: 'ingresses', verbs: CHANGE, reason: 'HTTP from outside' },
   { group: 'networking.k8s.io', resource: 'networkpolicies', verbs: CHANGE, reason: 'environments are kept apart' },
-  { group: '', resource: 'pods', verbs: ['get', 'list'], reason: 'states of instances' },
+  { group: '', resource: 'pods', verbs: ['get', 'list', 'watch'], reason: 'states of instances' },
   { group: '', resource: 'pods', verbs: ['patch'], reason: 'runs of jobs are ended', feature: 'tasks' },
   { group: '', resource: 'events', verbs: ['list'], reason: 'why a run of a job gets no pod', feature: 'tasks' },
   { group: '', resource: 'pods/log', verbs: ['get'], reason: 'logs' },

@@ -16,12 +16,15 @@ import { LABEL, namespaceOf } from './labels.ts';
 import { lastLinesOf } from './logs.ts';
 import { tellOutside } from './outside.ts';
 import { Patience } from './patience.ts';
-import { generationOf, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
+import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
 import { applyRelease, removeMade, removeOldSecrets, removeRollout, stopped } from './submit.ts';
+import { Wake } from './watch/wake.ts';
 
-/** Milliseconds between two looks at a rollout. */
+/** Milliseconds between two looks at a rollout where the cluster is not followed, and until it is. */
 const LOOK_MS = 400;
+/** Milliseconds between two looks where changes wake. */
+const WATCHED_MS = 10_000;
 /** Milliseconds that the pods of a candidate may take to end once it is taken back. */
 const WITHDRAWN_MS = 15_000;
 /** Log lines of the candidate that an error quotes. */
@@ -54,14 +57,32 @@ export async function followRollout(cluster: Cluster, handle: Handle, context: R
   await tellOutside(cluster, identity, record.serving?.objects ?? [], context);
 }
 
-async function waitForRollout(cluster: Cluster, { identity, data }: Handle, context: RuntimeContext): Promise<void> {
+async function waitForRollout(cluster: Cluster, handle: Handle, context: RuntimeContext): Promise<void> {
+  const { serviceId } = handle.identity;
+  const wake = new Wake();
+  const leave = cluster.cache?.use({ changed: (id) => (id === serviceId ? wake.ring() : undefined) });
+  try {
+    await lookUntilDone(cluster, handle, context, wake);
+  } finally {
+    leave?.();
+  }
+}
+
+async function lookUntilDone(
+  cluster: Cluster,
+  { identity, data }: Handle,
+  context: RuntimeContext,
+  wake: Wake,
+): Promise<void> {
   const told = new Set<string>();
   const tell = (line: string) => tellOnce(line, told, context);
+  const following: Following = { cluster, identity, name: String(data['hostname']), change: null, tell };
   const patience = new Patience(tell);
   for (;;) {
     context.signal.throwIfAborted();
-    if (await patience.ask(() => look(cluster, identity, String(data['hostname']), tell))) return;
-    await sleep(LOOK_MS, undefined, { signal: context.signal });
+    if (await patience.ask(() => look(following))) return;
+    if (following.change !== null && cluster.cache?.isCurrent) await wake.wait(WATCHED_MS, context.signal);
+    else await sleep(LOOK_MS, undefined, { signal: context.signal });
   }
 }
 
@@ -72,14 +93,36 @@ export function tellOnce(line: string, told: Set<string>, context: RuntimeContex
   context.log(line);
 }
 
-/** Returns whether a rollout is complete. Throws RuntimeError `not_ready` once its time is over. */
-async function look(
-  cluster: Cluster,
-  identity: WorkloadIdentity,
-  name: string,
-  tell: (line: string) => void,
-): Promise<boolean> {
+/** Rollout that is followed. */
+interface Following {
+  cluster: Cluster;
+  identity: WorkloadIdentity;
+  /** Name of the Deployment. */
+  name: string;
+  /** Change of the Deployment's specification that was read from the cluster; a cache that is behind it tells nothing. */
+  change: number | null;
+  tell(line: string): void;
+}
+
+/** Returns the Deployment: kept, or read where the cache does not follow the cluster or is behind. */
+async function readDeployment(following: Following): Promise<FoundDeployment | null> {
+  const { cluster, identity, name, change } = following;
+  const kept = cluster.cache?.of(identity, name)?.deployment;
+  if (kept && change !== null && (kept.metadata.generation ?? 0) >= change) return kept;
   const deployment = await find<FoundDeployment>(cluster, 'Deployment', namespaceOf(identity), name);
+  following.change = deployment?.metadata.generation ?? null;
+  return deployment;
+}
+
+const readPods = async ({ cluster, identity, name }: Following): Promise<Pod[]> => {
+  const kept = cluster.cache?.of(identity, name);
+  return kept ? inOrder(kept.pods) : listPods(cluster, identity);
+};
+
+/** Returns whether a rollout is complete. Throws RuntimeError `not_ready` once its time is over. */
+async function look(following: Following): Promise<boolean> {
+  const { cluster, identity, name, tell } = following;
+  const deployment = await readDeployment(following);
   if (!deployment) {
     requireNewest(await readRecord(cluster, identity), identity.generation);
     throw new RuntimeError('failed', `The Deployment ${name} is gone: somebody deleted it.`);
@@ -93,7 +136,7 @@ async function look(
   if ((status.observedGeneration ?? 0) < (metadata.generation ?? 0)) return false;
   const counts = [status.replicas, status.updatedReplicas, status.availableReplicas];
   if (counts.every((count) => (count ?? 0) === spec.replicas)) return true;
-  const pods = (await listPods(cluster, identity)).filter((pod) => generationOf(pod) === present);
+  const pods = (await readPods(following)).filter((pod) => generationOf(pod) === present);
   for (const pod of pods) {
     const trouble = isReady(pod) ? null : troubleOf(pod);
     if (trouble !== null) tell(`${pod.metadata.name}: ${trouble}.`);

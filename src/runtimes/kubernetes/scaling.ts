@@ -127,7 +127,11 @@ export async function handOverReplicas(
   const { name, namespace } = deployment.metadata;
   const { apiVersion, kind } = deployment;
   const metadata = { name, namespace, resourceVersion: present.metadata.resourceVersion };
-  return apply<FoundDeployment>(cluster, { apiVersion, kind, metadata, spec: { replicas } }, SCALING_MANAGER);
+  return apply<FoundDeployment>(
+    cluster,
+    { apiVersion, kind, metadata, spec: { replicas } },
+    { fieldManager: SCALING_MANAGER },
+  );
 }
 
 const ownsReplicas = ({ metadata }: FoundDeployment): boolean =>

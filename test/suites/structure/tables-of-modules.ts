@@ -26,7 +26,14 @@ export const OWNERS: Record<string, string[]> = {
   'resources/api-token': ['api_token', 'api_token_organization'],
   'resources/argo-cd': ['argo_cd', 'argo_cd_mapping'],
   'resources/billing': ['billing_info'],
-  'resources/cluster': ['cluster', 'cluster_log', 'cluster_secret', 'cluster_work', 'secret_manager_access'],
+  'resources/cluster': [
+    'cluster',
+    'cluster_log',
+    'cluster_remains',
+    'cluster_secret',
+    'cluster_work',
+    'secret_manager_access',
+  ],
   'resources/credentials': ['credentials'],
   'resources/deployment-rule': ['environment_deployment_rule', 'project_deployment_rule'],
   'resources/deployment-stage': ['deployment_stage'],
@@ -110,9 +117,15 @@ export const READS: Exceptions[] = [
     },
   },
   {
+    reason: 'The inventory names deleted clusters on which something is left, which tombstones tell.',
+    uses: {
+      clusters: ['cluster_remains', 'tombstone'],
+    },
+  },
+  {
     reason: 'Reads join what was deployed and what is under way.',
     uses: {
-      clusters: ['deployment', 'deployment_service'],
+      clusters: ['deployment', 'deployment_service', 'service_warning'],
       housekeeping: ['deployment_service'],
       'resources/cluster': ['deployment'],
       'resources/deployment-rule': ['deployment', 'deployment_service'],

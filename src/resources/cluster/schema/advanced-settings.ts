@@ -99,6 +99,7 @@ export const ADVANCED_SETTINGS: Record<string, AdvancedSetting> = {
   'storageclass.fast_ssd': text(''),
   'qovery.static_ip_mode': flag(false),
   'k8s.api.allowed_public_access_cidrs': networks(),
+  'k8s.drift.correct_at_once': flag(false),
 };
 
 /** Settings that hold networks. */

@@ -59,7 +59,7 @@ async function pushStatuses(
   const filter = {
     organizationId: target.organizationId,
     environmentId: target.id,
-    types: ['deployment', 'service-state', 'step', 'audit'] as const,
+    types: ['deployment', 'service-state', 'service-warning', 'step', 'audit'] as const,
   };
   let sent: string | undefined;
   // What happens while a text is read or taken comes with the next items: it is read once for all of them.

@@ -1,7 +1,8 @@
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { placeOfTarget } from '#services/capabilities/service/actions/request.ts';
 import { DeploymentPlan, PLAN_DESCRIPTION, PlanQuery } from '#services/capabilities/service/deployment-plan/schema.ts';
-import { planRequest, type PlanNeeds } from '#services/capabilities/service/deployment-plan/service.ts';
+import type { PlanNeeds } from '#services/capabilities/service/deployment-plan/needs.ts';
+import { planRequest } from '#services/capabilities/service/deployment-plan/service.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
 
 /** Makes the routes that return the plan of an action on a service without requesting the action. */

@@ -54,6 +54,23 @@ const PlannedService = named(
           to: Type.Optional(Type.String()),
         }),
       ),
+      objects: Type.Optional(
+        Type.Array(
+          Type.Object({
+            object: Type.String({ description: 'Kind and name, such as `Deployment app-z1a2b3c4d`.' }),
+            change: OneOf(['CREATED', 'CHANGED', 'REMOVED', 'REFUSED']),
+            message: Type.Optional(Type.String({ description: 'Why the cluster would refuse the object.' })),
+            fields: Type.Array(Type.Object({ path: Type.String(), from: Value, to: Value })),
+          }),
+          {
+            description:
+              'Changes of the objects in the cluster, as the cluster answers them, what others changed by hand among them. Only of deployed services on Kubernetes. Variables and credentials are left out.',
+          },
+        ),
+      ),
+      objects_unknown: Type.Optional(
+        Type.String({ description: 'Why the cluster could not tell how its objects would change.' }),
+      ),
     }),
   }),
 );

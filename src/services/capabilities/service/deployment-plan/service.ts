@@ -4,14 +4,14 @@ import {
   previewDeployment,
   snapshotOf,
   type Commit,
-  type DeployableKind,
   type DeploymentPlace,
   type DeploymentPreview,
 } from '#deployments/index.ts';
 import { actionOf, freezeChosen, type Trigger } from '#services/capabilities/service/actions/request.ts';
 import { findRollback } from '#services/capabilities/service/rollback/index.ts';
-import type { ImageReader } from '#services/images/image-name.ts';
-import { readingStored, type RepositoryReader } from '#services/sources/repository.ts';
+import type { PlanNeeds } from '#services/capabilities/service/deployment-plan/needs.ts';
+import { planObjects, type PlannedObjects } from '#services/capabilities/service/deployment-plan/objects.ts';
+import { readingStored } from '#services/sources/repository.ts';
 
 /** Action to plan, and the services that it covers. */
 export interface PlanRequest {
@@ -20,12 +20,6 @@ export interface PlanRequest {
   /** Null for all of the environment. */
   serviceIds: string[] | null;
   signal: AbortSignal;
-}
-
-export interface PlanNeeds {
-  kinds: Record<string, DeployableKind>;
-  repositories: RepositoryReader;
-  images: ImageReader;
 }
 
 /** Plans a request as if it were made now. Stores nothing. 502 if a source gives no answer. */
@@ -52,7 +46,11 @@ export async function planRequest(context: Context, place: DeploymentPlace, need
       signal,
     ),
   );
-  return toPlanView(place.environmentId, preview);
+  return toPlanView(
+    place.environmentId,
+    preview,
+    await planObjects(context, place, needs, { snapshot, preview, signal }),
+  );
 }
 
 const commitView = (commit: Commit) => ({
@@ -62,7 +60,11 @@ const commitView = (commit: Commit) => ({
   created_at: new Date(commit.date).toISOString(),
 });
 
-function toPlanView(environmentId: string, { plan, changes }: DeploymentPreview) {
+function toPlanView(
+  environmentId: string,
+  { plan, changes }: DeploymentPreview,
+  objects: ReadonlyMap<string, PlannedObjects>,
+) {
   return {
     environment_id: environmentId,
     action: plan.action,
@@ -93,11 +95,17 @@ function toPlanView(environmentId: string, { plan, changes }: DeploymentPreview)
               is_secret: isSecret,
               variable_type: type,
             })),
+            ...objectsView(objects.get(service.serviceId)),
           },
         };
       }),
     })),
   };
+}
+
+function objectsView(objects: PlannedObjects | undefined) {
+  if (!objects) return {};
+  return 'unknown' in objects ? { objects_unknown: objects.unknown } : { objects: objects.changes };
 }
 
 const NOTHING = { commit: null, settings: [], variables: [] };
