@@ -270,13 +270,16 @@ create table cluster (
   capabilities jsonb,
   watched_by uuid,
   watched_until timestamp with time zone,
+  container_registry_id uuid generated always as (((advanced_settings ->> 'registry.id'::text))::uuid) stored,
   constraint cluster_credentials_fkey FOREIGN KEY (organization_id, credentials_id) REFERENCES credentials(organization_id, id),
   constraint cluster_node_id_fkey FOREIGN KEY (node_id) REFERENCES node(id),
+  constraint cluster_organization_id_container_registry_id_fkey FOREIGN KEY (organization_id, container_registry_id) REFERENCES container_registry(organization_id, id),
   constraint cluster_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint cluster_organization_id_id_key UNIQUE (organization_id, id),
   constraint cluster_pkey PRIMARY KEY (id),
   constraint cluster_runtime_check CHECK ((runtime = ANY (ARRAY['host'::text, 'docker'::text, 'kubernetes'::text, 'fake'::text])))
 );
+CREATE INDEX cluster_container_registry ON public.cluster USING btree (container_registry_id) WHERE (container_registry_id IS NOT NULL);
 CREATE INDEX cluster_credentials ON public.cluster USING btree (credentials_id) WHERE (credentials_id IS NOT NULL);
 CREATE INDEX cluster_lock_expiry ON public.cluster USING btree (lock_expires_at) WHERE (lock_expires_at IS NOT NULL);
 CREATE UNIQUE INDEX cluster_default ON public.cluster USING btree (organization_id) WHERE is_default;

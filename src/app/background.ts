@@ -68,7 +68,7 @@ export async function startBackground(
   const messages = listenForWork(base.directConfig, loops, platform);
   const schedule = new Schedule(TASKS, { platform, nodeId: base.nodeId });
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
-  const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics);
+  const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics, runtimes);
   const watcher = new RunningWatcher({
     platform,
     runtimes,

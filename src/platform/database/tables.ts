@@ -185,6 +185,7 @@ export interface Cluster {
   advanced_settings: Generated<JsonColumn>;
   capabilities: JsonColumn | null;
   cloud_provider: Generated<string>;
+  container_registry_id: Generated<string | null>;
   created_at: Generated<Timestamp>;
   credentials_id: string | null;
   credentials_name: string | null;

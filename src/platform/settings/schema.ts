@@ -313,7 +313,7 @@ export const SETTINGS = {
     'DOCKER_HOST',
     '',
     text,
-    'Docker Engine or Podman to use; without it the usual sockets are tried.',
+    'Docker Engine or Podman to use, also for building the images of Kubernetes clusters; without it the usual sockets are tried.',
   ),
   rateLimitPerHour: setting(
     'QUARTERDECK_RATE_LIMIT_PER_HOUR',

@@ -1,26 +1,24 @@
-import {
-  RuntimeError,
-  publishedPorts,
-  type ClusterAccess,
-  type Runtime,
-  type TaskSpec,
-  type WorkloadSpec,
-} from '#runtimes/runtime.ts';
+import { RuntimeError, type ClusterAccess, type Runtime, type TaskSpec, type WorkloadSpec } from '#runtimes/runtime.ts';
 import { KeyedLock } from '#kernel/keyed-lock.ts';
 import type { Cluster } from './cluster.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { asRuntimeError } from './errors.ts';
 import { execInService } from './exec.ts';
+import { buildingOf, withBuilds, type ClusterImages } from './images.ts';
 import { removeEnvironment, removeService, restartService, stopService } from './lifecycle.ts';
 import { readLogs } from './logs.ts';
+import { measureService } from './metrics.ts';
 import { MOST_SECRET_BYTES } from './objects.ts';
 import { listWorkloads, observeService } from './observe.ts';
+import { readCertificates } from './outside.ts';
 import { reportOf } from './report.ts';
 import { followRollout } from './rollout.ts';
 import { submitRelease } from './submit.ts';
 
 export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
+  /** Builder and registries for images that are built for the cluster; without them nothing is built. */
+  images?: ClusterImages;
 }
 
 /** Runtime of one cluster. */
@@ -30,14 +28,19 @@ export interface KubernetesRuntime extends Runtime {
 }
 
 /** Creates the runtime of one Kubernetes cluster. It connects with its first call. */
-export function createKubernetesRuntime({ installation, ...options }: KubernetesRuntimeOptions): KubernetesRuntime {
+export function createKubernetesRuntime({
+  installation,
+  images,
+  ...options
+}: KubernetesRuntimeOptions): KubernetesRuntime {
   const connection = new Connection(options);
   const services = new KeyedLock();
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
   const cluster: Cluster = { connection, installation };
   return {
     name: 'kubernetes',
-    check: () => reportOf(cluster),
+    check: async () => withBuilds(cluster, images, await reportOf(cluster)),
+    ...(images ? buildingOf(images) : {}),
     refusals,
     use: (access) => connection.use(access),
     submit: (spec, context) =>
@@ -60,6 +63,8 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
       ),
     logs: (handle, options) => readLogs(cluster, handle, options),
     exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
+    certificates: (hosts) => told(readCertificates(cluster, hosts)),
+    metrics: (handle) => told(measureService(cluster, handle)),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
     list: () => told(listWorkloads(cluster)),
     close: () => connection.close(),
@@ -78,11 +83,6 @@ async function told<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
 function refusals(spec: WorkloadSpec | TaskSpec): string[] {
   if (!('ports' in spec)) return ['Commands that run to their end do not run on Kubernetes yet: use a docker cluster.'];
   const refused: string[] = [];
-  const published = publishedPorts(spec.ports);
-  if (published.length > 0)
-    refused.push(
-      `TCP and UDP ports are not published on Kubernetes yet (${published.map(({ name }) => name).join(', ')}): make them private.`,
-    );
   const texts = [...Object.values(spec.environment), ...spec.files.map(({ content }) => content)];
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   if (bytes > MOST_SECRET_BYTES)

@@ -1,13 +1,17 @@
 import { RuntimeError, type WorkloadIdentity } from '#runtimes/runtime.ts';
 import { find, pathOf, type Cluster } from './cluster.ts';
 import { isConflict } from './errors.ts';
-import type { ConfigMap, DeploymentObject } from './kinds.ts';
+import type { ClusterObject, ConfigMap, DeploymentObject } from './kinds.ts';
 import { identityLabels, namespaceOf } from './labels.ts';
 
 /** Release as the record keeps it. It holds no secret. */
 export interface KeptRelease {
   generation: number;
   deployment: DeploymentObject;
+  /** Object by which the cluster chooses the number of pods; absent for a fixed number. */
+  autoscaler?: ClusterObject;
+  /** Names of the release's other objects (`Service/app-z1`); absent from records of releases that did not keep them. */
+  objects?: string[];
 }
 
 /** Record of a service, beside its objects in its namespace. It is written before anything else is changed. */
@@ -21,6 +25,8 @@ export interface ServiceRecord {
   candidate: KeptRelease | null;
   /** True if the serving release was stopped. A candidate that is taken back leaves it so. */
   isStopped: boolean;
+  /** Names of objects that may be there besides the Deployment; a new release removes those that it does not have. */
+  made?: string[];
 }
 
 /** Record with the version that it was read in. */

@@ -91,7 +91,7 @@ export const READS: Exceptions[] = [
       'resources/metadata-group': ['environment', 'project'],
       'resources/organization': ['cluster', 'environment', 'project', 'service'],
       'resources/project': ['environment', 'service'],
-      'resources/registry': ['service'],
+      'resources/registry': ['cluster', 'service'],
       'resources/secret-manager-access': ['environment', 'project', 'service'],
       'services/capabilities/environment/actions': ['project', 'service'],
       'services/capabilities/environment/status': ['cluster', 'environment', 'service'],
