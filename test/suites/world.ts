@@ -140,6 +140,8 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
   };
   const workflow = ok(await admin.get(`/agenticWorkflow/${services.values['agenticWorkflowId']!}`), 200);
   values.slug = workflow.slug;
+  // No webhook has the id: what a provider calls is tested in src/services/pushes.
+  values.gitWebhookId = newId();
   values.variableId = values['application/environmentVariableId']!;
   return {
     admin,

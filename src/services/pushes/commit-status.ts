@@ -105,7 +105,7 @@ const STATES: Record<queries.CommitState, [string, string, string]> = {
 };
 
 /** Returns the request that sets the status of a commit. */
-export function requestOf(
+function requestOf(
   repository: Pick<ProviderRepository, 'provider' | 'api' | 'owner' | 'name'>,
   claim: Pick<queries.StatusClaim, 'state' | 'commit' | 'service' | 'service_id' | 'environment' | 'environment_id'>,
   baseUrl: string,

@@ -26,7 +26,7 @@ const pollWork = (parts: PushParts): WorkKind<branches.BranchClaim> => ({
   fields: ({ organization_id, repository, branch }) => ({ organizationId: organization_id, repository, branch }),
 });
 
-/** Makes the loop that asks repositories for the heads of branches, once for all services that follow one, in any number of processes. */
+/** Makes the loop that polls branches: once for all services that follow one, in any number of processes. */
 export const createPollLoop = (parts: PushParts, nodeId: string): WorkLoop<branches.BranchClaim> =>
   new WorkLoop(pollWork(parts), { platform: parts.platform, nodeId });
 

@@ -5,8 +5,9 @@ import * as queries from '#services/capabilities/service/git-webhook/queries.ts'
 import { clientOf, repositoryKey, urlOf } from '#services/capabilities/service/git-webhook/service.ts';
 import type { Kind } from '#services/kind.ts';
 
-/** Seconds for which no service uses a repository before its webhook is removed, and after which a provider that does not answer is given up. */
+/** Seconds without a service after which a webhook is removed. */
 const REST_SECONDS = 600;
+/** Seconds after which a provider that does not answer is given up. */
 const GIVE_UP_SECONDS = 7 * 24 * 3600;
 
 type Webhook = Awaited<ReturnType<typeof queries.listGitWebhooks>>[number];
