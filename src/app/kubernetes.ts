@@ -1,4 +1,5 @@
 import { ConnectedClusters } from '#clusters/connected.ts';
+import { findProgram } from '#runtimes/tools/find-program.ts';
 import type { Platform } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 
@@ -10,5 +11,6 @@ export const kubernetesClusters = (platform: Platform, installation: string): Co
     const { createKubernetesRuntime } = await import('#runtimes/kubernetes/index.ts');
     const { allowedPrivateAddresses } = platform.settings;
     const policy = createHttpClient({ allowedPrivateAddresses }).addressPolicy;
-    return createKubernetesRuntime({ installation, access, renewed, policy });
+    const helm = platform.settings.helm || findProgram('helm');
+    return createKubernetesRuntime({ installation, access, renewed, policy, helm });
   });

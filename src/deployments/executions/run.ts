@@ -175,6 +175,7 @@ async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: A
     registry: registryId ? await parts.sourcesFor(claim.runtime).registryAccess(organizationId, registryId) : null,
     opened: opened?.values ?? {},
     bestEffort: false,
+    fetched: null,
   };
   const [planned] = kind.tasks!(service, 'RUN', identity, release.image, variables, options);
   // Of one release there are many executions: each is known by its own id.

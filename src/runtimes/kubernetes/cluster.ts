@@ -7,19 +7,25 @@ import { FIELD_MANAGER } from './labels.ts';
 export interface Cluster {
   connection: Connection;
   installation: string;
+  /** Absolute path of the program helm; null if this machine has none. */
+  helm?: string | null;
 }
 
 /** Paths of the objects of each kind, below the API server's root. */
 const GROUPS: Record<string, string> = {
   ConfigMap: '/api/v1/configmaps',
+  CronJob: '/apis/batch/v1/cronjobs',
+  DaemonSet: '/apis/apps/v1/daemonsets',
   Deployment: '/apis/apps/v1/deployments',
   Ingress: '/apis/networking.k8s.io/v1/ingresses',
+  Job: '/apis/batch/v1/jobs',
   Namespace: '/api/v1/namespaces',
   NetworkPolicy: '/apis/networking.k8s.io/v1/networkpolicies',
   PersistentVolumeClaim: '/api/v1/persistentvolumeclaims',
   Pod: '/api/v1/pods',
   Secret: '/api/v1/secrets',
   Service: '/api/v1/services',
+  StatefulSet: '/apis/apps/v1/statefulsets',
 };
 
 export type Kind = keyof typeof GROUPS;

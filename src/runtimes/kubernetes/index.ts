@@ -1,8 +1,12 @@
 import {
   RuntimeError,
   publishedPorts,
+  type ChartSpec,
   type ClusterAccess,
+  type Deployable,
+  type Handle,
   type Runtime,
+  type RuntimeContext,
   type TaskSpec,
   type WorkloadSpec,
 } from '#runtimes/runtime.ts';
@@ -11,6 +15,12 @@ import type { Cluster } from './cluster.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { asRuntimeError } from './errors.ts';
 import { execInService } from './exec.ts';
+import { diffChart } from './helm/diff.ts';
+import { isChart } from './helm/handle.ts';
+import { observeChart } from './helm/observe.ts';
+import { submitChart } from './helm/release.ts';
+import { chartServices } from './helm/routes.ts';
+import { followChart, restartChart } from './helm/stop.ts';
 import { removeEnvironment, removeService, restartService, stopService } from './lifecycle.ts';
 import { readLogs } from './logs.ts';
 import { MOST_SECRET_BYTES } from './objects.ts';
@@ -21,6 +31,8 @@ import { submitRelease } from './submit.ts';
 
 export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
+  /** Absolute path of the program helm; null if this machine has none. */
+  helm?: string | null;
 }
 
 /** Runtime of one cluster. */
@@ -30,11 +42,11 @@ export interface KubernetesRuntime extends Runtime {
 }
 
 /** Creates the runtime of one Kubernetes cluster. It connects with its first call. */
-export function createKubernetesRuntime({ installation, ...options }: KubernetesRuntimeOptions): KubernetesRuntime {
+export function createKubernetesRuntime({ installation, helm, ...options }: KubernetesRuntimeOptions): KubernetesRuntime {
   const connection = new Connection(options);
   const services = new KeyedLock();
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
-  const cluster: Cluster = { connection, installation };
+  const cluster: Cluster = { connection, installation, helm: helm ?? null };
   return {
     name: 'kubernetes',
     check: () => reportOf(cluster),
@@ -42,17 +54,17 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
     use: (access) => connection.use(access),
     submit: (spec, context) =>
       told(
-        alone(spec.identity, () => submitRelease(cluster, spec, context)),
+        alone(spec.identity, () => submit(cluster, spec, context)),
         context.signal,
       ),
-    progress: (handle, context) => told(followRollout(cluster, handle, context), context.signal),
-    observe: (handle) => told(observeService(cluster, handle)),
+    progress: (handle, context) => told((isChart(handle) ? followChart : followRollout)(cluster, handle, context), context.signal),
+    observe: (handle) => told((isChart(handle) ? observeChart : observeService)(cluster, handle)),
     stop: (identity, _handle, context) =>
       told(
         alone(identity, () => stopService(cluster, identity, context)),
         context.signal,
       ),
-    restart: (handle, asked) => told(alone(handle.identity, () => restartService(cluster, handle, asked))),
+    restart: (handle, asked) => told(alone(handle.identity, () => (isChart(handle) ? restartChart : restartService)(cluster, handle, asked))),
     remove: (identity, _handle, context) =>
       told(
         alone(identity, () => removeService(cluster, identity, context)),
@@ -60,10 +72,21 @@ export function createKubernetesRuntime({ installation, ...options }: Kubernetes
       ),
     logs: (handle, options) => readLogs(cluster, handle, options),
     exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
+    diff: (chart, context) => told(diffChart(cluster, chart, context), context.signal),
+    chartServices: ({ identity, data }) => told(chartServices(cluster, identity, String(data['hostname']))),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
     list: () => told(listWorkloads(cluster)),
     close: () => connection.close(),
   };
+}
+
+function submit(cluster: Cluster, deployable: Deployable, context: RuntimeContext): Promise<Handle> {
+  switch (deployable.type) {
+    case 'workload':
+      return submitRelease(cluster, deployable, context);
+    case 'helm':
+      return submitChart(cluster, deployable, context);
+  }
 }
 
 /** Converts the errors of calls to the API server. */
@@ -75,8 +98,24 @@ async function told<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
   }
 }
 
-function refusals(spec: WorkloadSpec | TaskSpec): string[] {
-  if (!('ports' in spec)) return ['Commands that run to their end do not run on Kubernetes yet: use a docker cluster.'];
+function refusals(spec: Deployable | TaskSpec): string[] {
+  switch (spec.type) {
+    case undefined:
+      return ['Commands that run to their end do not run on Kubernetes yet: use a docker cluster.'];
+    case 'workload':
+      return workloadRefusals(spec);
+    case 'helm':
+      return chartRefusals(spec);
+  }
+}
+
+function chartRefusals({ values }: ChartSpec): string[] {
+  const bytes = values.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0);
+  if (bytes <= MOST_SECRET_BYTES) return [];
+  return [`The values have ${bytes} bytes together, and helm keeps ${MOST_SECRET_BYTES} in the cluster: leave some out.`];
+}
+
+function workloadRefusals(spec: WorkloadSpec): string[] {
   const refused: string[] = [];
   const published = publishedPorts(spec.ports);
   if (published.length > 0)

@@ -10,7 +10,9 @@ import { find, list, remove, type Cluster, type Kind } from './cluster.ts';
 import type { Pod } from './kinds.ts';
 import { LABEL, namespaceOf, ofService } from './labels.ts';
 import { applyDeployment, stopped, withRestart } from './submit.ts';
-import { changeRecord, type ServiceRecord } from './record.ts';
+import { uninstallChart } from './helm/remove.ts';
+import { stopChart } from './helm/stop.ts';
+import { changeRecord, readRecord, type ServiceRecord } from './record.ts';
 
 const LOOK_MS = 250;
 /** Milliseconds beyond their grace period in which pods and volumes must be gone. */
@@ -22,6 +24,7 @@ export async function stopService(
   identity: WorkloadIdentity,
   context: RuntimeContext,
 ): Promise<void> {
+  if ((await readRecord(cluster, identity))?.chart) return stopChart(cluster, identity, context);
   let before: ServiceRecord | null = null;
   await changeRecord(cluster, identity, (present) => {
     before = present;
@@ -65,6 +68,8 @@ export async function removeService(
   identity: WorkloadIdentity,
   context: RuntimeContext,
 ): Promise<void> {
+  const record = await readRecord(cluster, identity);
+  if (record?.chart) await uninstallChart(cluster, identity, record, context);
   for (const kind of KINDS) {
     if (kind === 'ConfigMap') await untilGone(cluster, identity, ['Pod', 'PersistentVolumeClaim'], context.signal);
     for (const { metadata } of await list(cluster, kind, namespaceOf(identity), ofService(identity)))

@@ -1,7 +1,6 @@
 import { list, type Cluster } from './cluster.ts';
 import type { ContainerState, Ended, Pod } from './kinds.ts';
 import { LABEL, namespaceOf, ofService } from './labels.ts';
-import { CONTAINER } from './objects.ts';
 import type { InstanceExit, InstanceObservation, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 /** Returns the pods of a service, oldest first; those that end are left out, as nothing leads to them any more. */
@@ -16,7 +15,13 @@ const orderOf = ({ metadata }: Pod): string => `${metadata.creationTimestamp} ${
 
 export const generationOf = ({ metadata }: Pod): number => Number(metadata.labels?.[LABEL.generation] ?? 0);
 
-const containerOf = ({ status }: Pod) => status?.containerStatuses?.find(({ name }) => name === CONTAINER);
+/** Returns the name of the container that stands for a pod: ours, the one that its chart names, or the first. */
+export function containerNameOf({ metadata, spec }: Pod): string {
+  const containers = (spec['containers'] ?? []) as { name: string }[];
+  return metadata.annotations?.['kubectl.kubernetes.io/default-container'] ?? containers[0]?.name ?? '';
+}
+
+const containerOf = (pod: Pod) => pod.status?.containerStatuses?.find(({ name }) => name === containerNameOf(pod));
 
 export const isReady = (pod: Pod): boolean =>
   pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;

@@ -20,7 +20,7 @@ export function publicPolicy({ identity, hostname, ports, routes }: WorkloadSpec
   ]);
 }
 
-const policyOf = (metadata: ClusterObject['metadata'], podSelector: object, ingress: object[]): ClusterObject => ({
+export const policyOf = (metadata: ClusterObject['metadata'], podSelector: object, ingress: object[]): ClusterObject => ({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'NetworkPolicy',
   metadata,

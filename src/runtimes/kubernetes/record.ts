@@ -21,7 +21,33 @@ export interface ServiceRecord {
   candidate: KeptRelease | null;
   /** True if the serving release was stopped. A candidate that is taken back leaves it so. */
   isStopped: boolean;
+  /** Present for a service that is a Helm chart; it has neither a serving release nor a candidate. */
+  chart?: ChartRecord;
 }
+
+/** State of a chart that helm does not keep itself. */
+export interface ChartRecord {
+  /** Highest number of an attempt at the deployment of `generation`. */
+  attempt: number;
+  displayName: string;
+  /** Seconds that its objects have to get ready. */
+  timeoutSeconds: number;
+  /** True if helm applied the chart of a generation with success. */
+  isDeployed: boolean;
+  /** True if the chart could once have objects outside of the namespace, which are then removed with it. */
+  wasClusterWide: boolean;
+  /** Sizes that a stop took away. */
+  stopped: { kind: string; name: string; replicas: number | null }[];
+  /** Objects of hooks, which helm does not remove. */
+  hooks: { collection: string; name: string }[];
+}
+
+/** Returns the record with changes of its chart; null without one. */
+export const withChart = (
+  present: ServiceRecord | null,
+  change: Partial<ChartRecord>,
+  isStopped = present?.isStopped ?? false,
+): ServiceRecord | null => (present?.chart ? { ...present, isStopped, chart: { ...present.chart, ...change } } : null);
 
 /** Record with the version that it was read in. */
 interface Read {

@@ -2,6 +2,7 @@ import type { RuntimeReport } from '#runtimes/runtime.ts';
 import type { Cluster } from './cluster.ts';
 import { asRuntimeError } from './errors.ts';
 import type { ClusterObject, List } from './kinds.ts';
+import { helmProblem } from './helm/program.ts';
 import { RIGHTS, type Right } from './rights.ts';
 
 /** Oldest version that is known to work: `preStop.sleep` and sockets for programs in pods are there since then. */
@@ -23,7 +24,7 @@ export async function reportOf(cluster: Cluster): Promise<RuntimeReport> {
 async function look(cluster: Cluster): Promise<RuntimeReport> {
   const { gitVersion, major, minor } =
     await cluster.connection.get<Record<'gitVersion' | 'major' | 'minor', string>>('/version');
-  const missing = await missingRights(cluster);
+  const missing = await missingRights(cluster, (right) => !right.forCharts);
   if (missing.length > 0)
     return {
       ok: false,
@@ -42,7 +43,9 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
     limits.push('No storage class: services with volumes wait for volumes that somebody makes by hand.');
   if (ingress === 0)
     limits.push('No ingress class: nothing is reached from outside until an ingress controller is installed.');
-  return { ok: true, description: `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`, limits };
+  const charts = await chartProblem(cluster);
+  const missingFeatures = charts === null ? {} : { missing: { helm: charts } };
+  return { ok: true, ...missingFeatures, description: `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`, limits };
 }
 
 /** Returns the number of objects at a path: the cluster tells it with the first of them. */
@@ -51,9 +54,18 @@ async function count({ connection }: Cluster, path: string): Promise<number> {
   return items.length + (metadata.remainingItemCount ?? 0);
 }
 
+/** Returns why Helm charts cannot be applied, with the remedy; null if they can. */
+async function chartProblem(cluster: Cluster): Promise<string | null> {
+  const problem = await helmProblem(cluster.helm);
+  if (problem !== null) return problem;
+  const missing = await missingRights(cluster, (right) => right.forCharts === true);
+  if (missing.length === 0) return null;
+  return `The account of the kubeconfig lacks rights for Helm charts: ${missing.join('; ')}. Apply what \`quarterdeck cluster rbac\` prints, then deploy the cluster again.`;
+}
+
 /** Asks the cluster for each right, and names those that are missing. */
-async function missingRights(cluster: Cluster): Promise<string[]> {
-  const asked = RIGHTS.flatMap((right) => right.verbs.map((verb) => ({ right, verb })));
+async function missingRights(cluster: Cluster, isMeant: (right: Right) => boolean): Promise<string[]> {
+  const asked = RIGHTS.filter(isMeant).flatMap((right) => right.verbs.map((verb) => ({ right, verb })));
   const answers = await Promise.all(asked.map(({ right, verb }) => isAllowed(cluster, right, verb)));
   const refused = asked.filter((_, n) => !answers[n]);
   return RIGHTS.flatMap((right) => {

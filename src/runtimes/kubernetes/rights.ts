@@ -5,6 +5,8 @@ export interface Right {
   verbs: string[];
   /** Use of the right, for people. */
   reason: string;
+  /** True for a right that only Helm charts need: without it, those alone are refused. */
+  forCharts?: true;
 }
 
 const CHANGE = ['get', 'list', 'create', 'update', 'patch', 'delete'];
@@ -29,7 +31,31 @@ export const RIGHTS: readonly Right[] = [
   { group: '', resource: 'nodes', verbs: ['list'], reason: 'the size of the cluster' },
   { group: 'storage.k8s.io', resource: 'storageclasses', verbs: ['list'], reason: 'whether there are volumes' },
   { group: 'networking.k8s.io', resource: 'ingressclasses', verbs: ['list'], reason: 'whether HTTP comes in' },
+  ...chartRights('apps', ['statefulsets', 'daemonsets'], 'workloads of Helm charts'),
+  ...chartRights('batch', ['jobs', 'cronjobs'], 'jobs and hooks of Helm charts'),
+  ...chartRights('', ['serviceaccounts'], 'accounts of the pods of Helm charts'),
+  ...chartRights('autoscaling', ['horizontalpodautoscalers'], 'autoscaling by Helm charts'),
+  ...chartRights('policy', ['poddisruptionbudgets'], 'disruption budgets of Helm charts'),
+  ...chartRights('rbac.authorization.k8s.io', ['roles', 'rolebindings'], 'rights of the pods of Helm charts, never more than these'),
+  {
+    group: '',
+    resource: 'pods',
+    verbs: ['create', 'delete', 'watch'],
+    reason: 'pods that are hooks of Helm charts',
+    forCharts: true,
+  },
+  {
+    group: 'apps',
+    resource: 'replicasets',
+    verbs: ['get', 'list'],
+    reason: 'helm waits for the pods of a Deployment',
+    forCharts: true,
+  },
 ];
+
+function chartRights(group: string, resources: string[], reason: string): Right[] {
+  return resources.map((resource) => ({ group, resource, verbs: [...CHANGE, 'watch'], reason, forCharts: true }));
+}
 
 /** Name of the role, its binding and the account in the printed manifest. */
 const NAME = 'quarterdeck';

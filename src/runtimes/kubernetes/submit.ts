@@ -96,7 +96,11 @@ export async function applyDeployment(
 }
 
 /** Creates the namespace of an environment; one that is being deleted is waited for. */
-async function ensureNamespace(cluster: Cluster, spec: WorkloadSpec, signal: AbortSignal): Promise<void> {
+export async function ensureNamespace(
+  cluster: Cluster,
+  spec: Pick<WorkloadSpec, 'identity'>,
+  signal: AbortSignal,
+): Promise<void> {
   const { [LABEL.service]: _service, ...labels } = identityLabels(spec.identity);
   const name = namespaceOf(spec.identity);
   for (const end = Date.now() + NAMESPACE_MS; ; await sleep(LOOK_MS, undefined, { signal })) {

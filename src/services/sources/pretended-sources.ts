@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
+import type { Charts } from '#services/images/charts.ts';
 import type { Images } from '#services/images/registry-images.ts';
 import type { OrganizationSources } from '#services/sources/sources.ts';
 import type { Sources } from '#deployments/index.ts';
 
-type Real = OrganizationSources & Images;
+type Real = OrganizationSources & Images & Charts;
 
 const hash = (algorithm: 'sha1' | 'sha256', ...parts: string[]): string =>
   createHash(algorithm).update(parts.join('\n')).digest('hex');
@@ -26,6 +27,8 @@ export const createPretendedSources = (real: Real): Sources => ({
     const digest = tag.startsWith('sha256:') ? tag : `sha256:${hash('sha256', registryId, name, tag)}`;
     return Promise.resolve(`${name}@${digest}`);
   },
+  resolveChart: ({ repositoryId, name, version }) => Promise.resolve(hash('sha256', repositoryId, name, version)),
+  fetchChart: ({ file }) => writeFile(file, ''),
   registryAccess: () => Promise.resolve(null),
   resolveBase: ({ name }) =>
     Promise.resolve({

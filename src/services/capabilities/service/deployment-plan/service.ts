@@ -10,6 +10,7 @@ import {
 } from '#deployments/index.ts';
 import { actionOf, freezeChosen, type Trigger } from '#services/capabilities/service/actions/request.ts';
 import { findRollback } from '#services/capabilities/service/rollback/index.ts';
+import { createCharts } from '#services/images/charts.ts';
 import type { ImageReader } from '#services/images/image-name.ts';
 import { readingStored, type RepositoryReader } from '#services/sources/repository.ts';
 
@@ -47,7 +48,7 @@ export async function planRequest(context: Context, place: DeploymentPlace, need
     previewDeployment(
       context.db,
       place,
-      { kinds: needs.kinds, sources: { ...needs.repositories, ...needs.images } },
+      { kinds: needs.kinds, sources: { ...needs.repositories, ...needs.images, ...createCharts(context) } },
       { snapshot, resolution: rollback?.resolution ?? null },
       signal,
     ),
