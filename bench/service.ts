@@ -58,7 +58,11 @@ let commit = 0;
 let checkedOut: (() => void) | undefined;
 const sources = {
   // No registry is asked: the images of the fake runtime are nowhere.
-  ...createPretendedSources({ ...createSources(base.platform), ...createImages(base.platform), ...createCharts(base.platform) }),
+  ...createPretendedSources({
+    ...createSources(base.platform),
+    ...createImages(base.platform),
+    ...createCharts(base.platform),
+  }),
   resolve: async () => ({
     id: String(commit).padStart(40, '0'),
     message: '',

@@ -8,6 +8,7 @@ import { parse } from 'yaml';
 import { rbacManifest } from '#app/kubernetes.ts';
 import { TestGateway, leftoversOf, openCluster } from '#runtimes/kubernetes/testing.ts';
 import { findProgram } from '#runtimes/tools/find-program.ts';
+import { makeAccount, type ManifestObject } from '#test/harness/kubernetes-account.ts';
 import { Program } from '#test/harness/program.ts';
 import { startRegistry, type TestRegistry } from '#test/harness/registry.ts';
 
@@ -22,35 +23,6 @@ let environment: string;
 let clusterId: string;
 let registryId: string;
 let administrator: ReturnType<typeof openCluster>['cluster'];
-
-const COLLECTIONS: Record<string, string> = {
-  Namespace: '/api/v1/namespaces',
-  ServiceAccount: '/api/v1/namespaces/{namespace}/serviceaccounts',
-  Secret: '/api/v1/namespaces/{namespace}/secrets',
-  ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
-  ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
-};
-
-interface ManifestObject {
-  kind: string;
-  metadata: { name: string; namespace?: string };
-}
-
-/** Creates the account that `quarterdeck cluster rbac` prints; returns its kubeconfig. */
-async function makeAccount(objects: ManifestObject[], namespace: string): Promise<string> {
-  for (const object of objects) {
-    const collection = COLLECTIONS[object.kind]!.replace('{namespace}', namespace);
-    await administrator.connection.call('POST', collection, { body: object });
-  }
-  const path = `/api/v1/namespaces/${namespace}/secrets/quarterdeck-token`;
-  const token = await expect
-    .poll(async () => (await administrator.connection.get<{ data?: { token?: string } }>(path)).data?.token)
-    .toBeDefined()
-    .then(async () => (await administrator.connection.get<{ data: { token: string } }>(path)).data.token);
-  const config = parse(cluster.kubeconfig) as { users: { name: string; user: object }[] };
-  config.users[0]!.user = { token: String(Buffer.from(token, 'base64')) };
-  return JSON.stringify(config);
-}
 
 /** Lets the cluster pull from the registry, which listens on this machine's loopback only. */
 async function letPull(directory: string): Promise<void> {
@@ -120,7 +92,7 @@ describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
     { timeout: 120_000 },
     async () => {
       const objects = rbacManifest(ACCOUNT) as ManifestObject[];
-      const kubeconfig = await makeAccount(objects, ACCOUNT);
+      const kubeconfig = await makeAccount(administrator, cluster, objects, ACCOUNT);
       clusterId = await connectCluster('k8s', kubeconfig);
       const url = `/organization/${organization}/cluster/${clusterId}`;
       expect(await program.ask('POST', `${url}/deploy?wait=60`)).toMatchObject({ status: 'DEPLOYED' });
@@ -132,7 +104,7 @@ describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
       const poor = `${ACCOUNT}-poor`;
       const rights = objects.filter(({ kind }) => !kind.startsWith('ClusterRole'));
       const renamed = JSON.parse(JSON.stringify(rights).replaceAll(ACCOUNT, poor)) as ManifestObject[];
-      const other = await connectCluster('poor', await makeAccount(renamed, poor));
+      const other = await connectCluster('poor', await makeAccount(administrator, cluster, renamed, poor));
       const otherUrl = `/organization/${organization}/cluster/${other}`;
       expect(await program.ask('POST', `${otherUrl}/deploy?wait=60`)).toMatchObject({ status: 'DEPLOYMENT_ERROR' });
       const { results: lines } = await program.ask('GET', `${otherUrl}/logs`);

@@ -42,7 +42,11 @@ export interface KubernetesRuntime extends Runtime {
 }
 
 /** Creates the runtime of one Kubernetes cluster. It connects with its first call. */
-export function createKubernetesRuntime({ installation, helm, ...options }: KubernetesRuntimeOptions): KubernetesRuntime {
+export function createKubernetesRuntime({
+  installation,
+  helm,
+  ...options
+}: KubernetesRuntimeOptions): KubernetesRuntime {
   const connection = new Connection(options);
   const services = new KeyedLock();
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
@@ -57,14 +61,16 @@ export function createKubernetesRuntime({ installation, helm, ...options }: Kube
         alone(spec.identity, () => submit(cluster, spec, context)),
         context.signal,
       ),
-    progress: (handle, context) => told((isChart(handle) ? followChart : followRollout)(cluster, handle, context), context.signal),
+    progress: (handle, context) =>
+      told((isChart(handle) ? followChart : followRollout)(cluster, handle, context), context.signal),
     observe: (handle) => told((isChart(handle) ? observeChart : observeService)(cluster, handle)),
     stop: (identity, _handle, context) =>
       told(
         alone(identity, () => stopService(cluster, identity, context)),
         context.signal,
       ),
-    restart: (handle, asked) => told(alone(handle.identity, () => (isChart(handle) ? restartChart : restartService)(cluster, handle, asked))),
+    restart: (handle, asked) =>
+      told(alone(handle.identity, () => (isChart(handle) ? restartChart : restartService)(cluster, handle, asked))),
     remove: (identity, _handle, context) =>
       told(
         alone(identity, () => removeService(cluster, identity, context)),
@@ -112,7 +118,9 @@ function refusals(spec: Deployable | TaskSpec): string[] {
 function chartRefusals({ values }: ChartSpec): string[] {
   const bytes = values.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0);
   if (bytes <= MOST_SECRET_BYTES) return [];
-  return [`The values have ${bytes} bytes together, and helm keeps ${MOST_SECRET_BYTES} in the cluster: leave some out.`];
+  return [
+    `The values have ${bytes} bytes together, and helm keeps ${MOST_SECRET_BYTES} in the cluster: leave some out.`,
+  ];
 }
 
 function workloadRefusals(spec: WorkloadSpec): string[] {

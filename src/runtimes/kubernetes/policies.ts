@@ -20,7 +20,11 @@ export function publicPolicy({ identity, hostname, ports, routes }: WorkloadSpec
   ]);
 }
 
-export const policyOf = (metadata: ClusterObject['metadata'], podSelector: object, ingress: object[]): ClusterObject => ({
+export const policyOf = (
+  metadata: ClusterObject['metadata'],
+  podSelector: object,
+  ingress: object[],
+): ClusterObject => ({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'NetworkPolicy',
   metadata,

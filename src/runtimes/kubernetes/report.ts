@@ -45,7 +45,12 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
     limits.push('No ingress class: nothing is reached from outside until an ingress controller is installed.');
   const charts = await chartProblem(cluster);
   const missingFeatures = charts === null ? {} : { missing: { helm: charts } };
-  return { ok: true, ...missingFeatures, description: `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`, limits };
+  return {
+    ok: true,
+    ...missingFeatures,
+    description: `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`,
+    limits,
+  };
 }
 
 /** Returns the number of objects at a path: the cluster tells it with the first of them. */

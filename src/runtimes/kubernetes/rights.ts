@@ -36,7 +36,11 @@ export const RIGHTS: readonly Right[] = [
   ...chartRights('', ['serviceaccounts'], 'accounts of the pods of Helm charts'),
   ...chartRights('autoscaling', ['horizontalpodautoscalers'], 'autoscaling by Helm charts'),
   ...chartRights('policy', ['poddisruptionbudgets'], 'disruption budgets of Helm charts'),
-  ...chartRights('rbac.authorization.k8s.io', ['roles', 'rolebindings'], 'rights of the pods of Helm charts, never more than these'),
+  ...chartRights(
+    'rbac.authorization.k8s.io',
+    ['roles', 'rolebindings'],
+    'rights of the pods of Helm charts, never more than these',
+  ),
   {
     group: '',
     resource: 'pods',

@@ -43,7 +43,9 @@ function partsOf(path: string): string[] | null {
   if (!path.startsWith('/')) return null;
   try {
     const parts = path.slice(1).split('/').map(decodeURIComponent);
-    const isPlain = parts.every((part) => part !== '' && part !== '.' && part !== '..' && !/[\\/%?#\p{Cc}]/u.test(part));
+    const isPlain = parts.every(
+      (part) => part !== '' && part !== '.' && part !== '..' && !/[\\/%?#\p{Cc}]/u.test(part),
+    );
     return isPlain ? parts : null;
   } catch {
     // Not encoded as UTF-8.

@@ -8,12 +8,24 @@ const LOG_LINES = 20;
 
 /** Remedies for errors of helm, by a part of their text. */
 const REMEDIES: [RegExp, string][] = [
-  [/missing in charts\/ directory/, 'Commit the folder charts (`helm dependency update`): dependencies are not downloaded.'],
+  [
+    /missing in charts\/ directory/,
+    'Commit the folder charts (`helm dependency update`): dependencies are not downloaded.',
+  ],
   [/another operation \(.*\) is in progress/, 'Deploy the service again: what was cut off is taken back first.'],
-  [/cannot be imported into the current release|exists and cannot be/, 'Give the object of the chart another name by its values.'],
-  [/is forbidden: .*cannot/, 'Give the account of the kubeconfig the right, as docs/guides/kubernetes.md says for charts.'],
+  [
+    /cannot be imported into the current release|exists and cannot be/,
+    'Give the object of the chart another name by its values.',
+  ],
+  [
+    /is forbidden: .*cannot/,
+    'Give the account of the kubeconfig the right, as docs/guides/kubernetes.md says for charts.',
+  ],
   [/don't meet the specifications of the schema/, "Correct the values: the chart's values.schema.json refuses them."],
-  [/no matches for kind/, 'Install the operator that defines the kind, or a version of the chart for this version of Kubernetes.'],
+  [
+    /no matches for kind/,
+    'Install the operator that defines the kind, or a version of the chart for this version of Kubernetes.',
+  ],
 ];
 
 interface Seen {

@@ -14,13 +14,19 @@ export function differences(before: string, after: string): string[] {
   return lines;
 }
 
+/** Name of an object, in a block of lines or in braces. */
+const NAME =
+  /^metadata:(?:\s*\n(?:[ \t]+.*\n)*?[ \t]+name:\s*["']?([^\s"']+)|\s*\{(?:[^}\n]*?[,{\s])?name:\s*["']?([^\s"',}]+))/m;
+
 /** Splits a manifest into its objects, by kind and name. */
 function objectsIn(manifest: string): Map<string, string> {
   const objects = new Map<string, string>();
   for (const text of manifest.split(/^---\s*$/m)) {
     const kind = /^kind:\s*["']?([\w.-]+)/m.exec(text)?.[1];
     if (kind === undefined) continue;
-    const name = /^metadata:\s*\n(?:[ \t]+.*\n)*?[ \t]+name:\s*["']?([^\s"']+)/m.exec(`${text}\n`)?.[1];
+    const name = NAME.exec(`${text}\n`)
+      ?.slice(1)
+      .find((found) => found !== undefined);
     const content = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('# Source:'));
     objects.set(`${kind} ${name ?? '(without a name)'}`, content.map((line) => line.trimEnd()).join('\n'));
   }

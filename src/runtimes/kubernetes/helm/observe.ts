@@ -11,14 +11,17 @@ export async function observeChart(cluster: Cluster, { identity }: Handle): Prom
   const record = await readRecord(cluster, identity);
   if (!record?.chart) return { state: 'absent', generation: null, instances: [], message: '' };
   const workloads = await listChartWorkloads(cluster, identity, record.hostname);
-  const pods = (await listChartPods(cluster, identity, workloads)).filter(({ status }) => status?.phase !== 'Succeeded');
+  const pods = (await listChartPods(cluster, identity, workloads)).filter(
+    ({ status }) => status?.phase !== 'Succeeded',
+  );
   const instances = pods.filter(({ status }) => status?.phase !== 'Failed').map(instanceOf);
   const counts = workloads.flatMap((workload) => countsOf(workload) ?? []);
   const wanted = counts.reduce((sum, count) => sum + count.wanted, 0);
   const ready = counts.reduce((sum, count) => sum + Math.min(count.ready, count.wanted), 0);
   const { generation } = record;
   if (record.isStopped) return { state: 'stopped', generation: null, instances, message: '' };
-  if (!record.chart.isDeployed) return { state: 'partial', generation: null, instances, message: 'The chart was never applied with success.' };
+  if (!record.chart.isDeployed)
+    return { state: 'partial', generation: null, instances, message: 'The chart was never applied with success.' };
   if (ready >= wanted) return { state: 'running', generation, instances, message: '' };
   const isFailed = ready === 0 && instances.some(({ state }) => state === 'restarting');
   return { state: isFailed ? 'failed' : 'partial', generation, instances, message: messageOf(pods, ready, wanted) };

@@ -58,7 +58,11 @@ export interface HelmRun {
  * Runs helm with files that only this account reads, which are removed behind it. Secrets stand in those alone. Throws RuntimeError for a
  * program that cannot be started, runs out of time, or is cancelled; answers its end otherwise.
  */
-export async function runHelm(program: string | null | undefined, args: string[], run: HelmRun): Promise<CommandResult> {
+export async function runHelm(
+  program: string | null | undefined,
+  args: string[],
+  run: HelmRun,
+): Promise<CommandResult> {
   if (!program) throw new RuntimeError('refused', (await helmProblem(null))!);
   const home = await mkdtemp(path.join(run.folder ?? tmpdir(), 'qd-helm-'));
   try {

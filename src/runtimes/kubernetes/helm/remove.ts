@@ -26,7 +26,8 @@ export async function uninstallChart(
   const workloads = await listChartWorkloads(cluster, identity, hostname);
   const border = await Border.open(cluster, { identity, allowClusterWide: chart?.wasClusterWide ?? false, context });
   try {
-    if ((await listRevisions(cluster, identity, hostname)).length > 0) await uninstall(cluster, border, context, { identity, hostname });
+    if ((await listRevisions(cluster, identity, hostname)).length > 0)
+      await uninstall(cluster, border, context, { identity, hostname });
   } finally {
     await border.close();
   }
@@ -65,7 +66,9 @@ async function removeVolumes(cluster: Cluster, identity: WorkloadIdentity, workl
   const namespace = namespaceOf(identity);
   const prefixes = workloads
     .filter(({ kind }) => kind === 'StatefulSet')
-    .flatMap(({ metadata, spec }) => (spec.volumeClaimTemplates ?? []).map((claim) => `${claim.metadata.name}-${metadata.name}-`));
+    .flatMap(({ metadata, spec }) =>
+      (spec.volumeClaimTemplates ?? []).map((claim) => `${claim.metadata.name}-${metadata.name}-`),
+    );
   if (prefixes.length === 0) return;
   for (const { metadata } of await list(cluster, 'PersistentVolumeClaim', namespace, `!${LABEL.service}`))
     if (prefixes.some((prefix) => metadata.name.startsWith(prefix) && /^\d+$/.test(metadata.name.slice(prefix.length))))

@@ -1,4 +1,10 @@
-import { RuntimeError, type ChartPort, type ChartService, type ChartSpec, type WorkloadIdentity } from '#runtimes/runtime.ts';
+import {
+  RuntimeError,
+  type ChartPort,
+  type ChartService,
+  type ChartSpec,
+  type WorkloadIdentity,
+} from '#runtimes/runtime.ts';
 import { apply, list, remove, type Cluster } from '../cluster.ts';
 import type { ClusterObject } from '../kinds.ts';
 import { LABEL, identityLabels, namespaceOf } from '../labels.ts';
@@ -15,7 +21,12 @@ interface ServiceObject extends ClusterObject {
 
 /** Returns the Kubernetes services of a release. Those of hooks and of other services are left out. */
 async function listServices(cluster: Cluster, identity: WorkloadIdentity, release: string): Promise<ServiceObject[]> {
-  const found = await list<ServiceObject>(cluster, 'Service', namespaceOf(identity), 'app.kubernetes.io/managed-by=Helm');
+  const found = await list<ServiceObject>(
+    cluster,
+    'Service',
+    namespaceOf(identity),
+    'app.kubernetes.io/managed-by=Helm',
+  );
   return found.filter((object) => isOfRelease(object, release));
 }
 
@@ -64,7 +75,9 @@ function serviceOf({ service, internalPort }: ChartPort, services: ServiceObject
       : service.every(({ key, value }) => metadata.labels?.[key] === value));
   const found = services.find(isMeant);
   if (found) return found;
-  const names = services.map(({ metadata, spec: { ports = [] } }) => `${metadata.name} (${ports.map(({ port }) => port).join(', ')})`);
+  const names = services.map(
+    ({ metadata, spec: { ports = [] } }) => `${metadata.name} (${ports.map(({ port }) => port).join(', ')})`,
+  );
   const wanted = typeof service === 'string' ? service : service.map(({ key, value }) => `${key}=${value}`).join(',');
   throw new RuntimeError(
     'failed',

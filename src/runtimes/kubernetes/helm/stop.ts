@@ -72,11 +72,19 @@ async function untilGone(
 ): Promise<void> {
   let end: number | undefined;
   for (;;) {
-    const pods = (await listChartPods(cluster, identity, workloads)).filter(({ status }) => status?.phase === 'Running');
+    const pods = (await listChartPods(cluster, identity, workloads)).filter(
+      ({ status }) => status?.phase === 'Running',
+    );
     if (pods.length === 0) return;
-    end ??= Date.now() + GONE_MS + Math.max(...pods.map(({ spec }) => Number(spec['terminationGracePeriodSeconds'] ?? 0))) * 1000;
+    end ??=
+      Date.now() +
+      GONE_MS +
+      Math.max(...pods.map(({ spec }) => Number(spec['terminationGracePeriodSeconds'] ?? 0))) * 1000;
     if (Date.now() > end)
-      throw new RuntimeError('failed', `The cluster does not end ${pods.map(({ metadata }) => metadata.name).join(', ')}.`);
+      throw new RuntimeError(
+        'failed',
+        `The cluster does not end ${pods.map(({ metadata }) => metadata.name).join(', ')}.`,
+      );
     await sleep(LOOK_MS, undefined, { signal });
   }
 }
@@ -91,7 +99,10 @@ export async function restartChart(cluster: Cluster, handle: Handle, asked: numb
     throw new RuntimeError('failed', 'There is no release of the chart to restart: deploy the service.');
   await scaleBack(cluster, identity, record.chart.stopped);
   const metadata = { annotations: { [ANNOTATION.asked]: String(asked) } };
-  for (const { kind, metadata: { name } } of await listChartWorkloads(cluster, identity, record.hostname))
+  for (const {
+    kind,
+    metadata: { name },
+  } of await listChartWorkloads(cluster, identity, record.hostname))
     if (kind === 'Deployment' || kind === 'StatefulSet' || kind === 'DaemonSet')
       await mergeInto(cluster, kind, namespaceOf(identity), name, { spec: { template: { metadata } } });
   await changeRecord(cluster, identity, (present) => withChart(present, { stopped: [] }, false));

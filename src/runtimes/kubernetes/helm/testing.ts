@@ -17,7 +17,8 @@ export function findTestHelm(): string {
 /** Templates of a chart that serves HTTP with busybox. */
 export const WEB_CHART: Record<string, string> = {
   'Chart.yaml': 'apiVersion: v2\nname: web\nversion: 1.0.0\n',
-  'values.yaml': 'text: plain\nreplicas: 1\nisBroken: false\nservers: [{port: 1}, {port: 2}]\n',
+  'values.yaml':
+    'text: plain\nreplicas: 1\nisBroken: false\ndelay: 0\nlookup: null\nhook: null\nservers: [{port: 1}, {port: 2}]\n',
   'templates/web.yaml': `
 apiVersion: apps/v1
 kind: Deployment
@@ -40,7 +41,7 @@ spec:
               {{ if .Values.isBroken }}echo "no configuration"; exit 3{{ end }}
               echo "serving {{ .Values.text }}"
               mkdir -p /www; cp /config/text /www/index.html; httpd -f -p 8080 -h /www & wait
-          readinessProbe: {httpGet: {port: 8080, path: /}, periodSeconds: 1}
+          readinessProbe: {httpGet: {port: 8080, path: /}, periodSeconds: 1, initialDelaySeconds: {{ .Values.delay }}}
           volumeMounts: [{name: config, mountPath: /config}]
       volumes: [{name: config, configMap: {name: "{{ .Release.Name }}-config"}}]
 ---
@@ -57,6 +58,58 @@ metadata: {name: "{{ .Release.Name }}-web", labels: {part: web}}
 spec:
   selector: {app: "{{ .Release.Name }}-web"}
   ports: [{name: http, port: 80, targetPort: 8080}]
+{{- with .Values.lookup }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ $.Release.Name }}-lookup"}
+data: {found: {{ lookup .version .kind .namespace .name | toJson | quote }}}
+{{- end }}
+{{- with .Values.foreign }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: intruder, namespace: {{ . }}}
+{{- end }}
+{{- if .Values.role }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "{{ $.Release.Name }}-role"}
+rules: []
+{{- end }}
+{{- if .Values.volume }}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: "{{ $.Release.Name }}-store"}
+spec:
+  replicas: 0
+  serviceName: store
+  selector: {matchLabels: {app: store}}
+  template:
+    metadata: {labels: {app: store}}
+    spec: {containers: [{name: store, image: ${BUSYBOX_IMAGE}}]}
+  volumeClaimTemplates:
+    - metadata: {name: data}
+      spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+{{- end }}
+{{- with .Values.hook }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: "{{ $.Release.Name }}-hook"
+  annotations: {helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-delete-policy: before-hook-creation}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 1
+      containers:
+        - {name: hook, image: "${BUSYBOX_IMAGE}", imagePullPolicy: Never, command: [sh, -c, {{ . | quote }}]}
+{{- end }}
 `,
 };
 

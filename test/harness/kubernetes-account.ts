@@ -1,0 +1,38 @@
+import { expect } from 'vitest';
+import { parse } from 'yaml';
+import type { Cluster } from '#runtimes/kubernetes/cluster.ts';
+import type { TestCluster } from '#test/harness/kubernetes-cluster.ts';
+
+const COLLECTIONS: Record<string, string> = {
+  Namespace: '/api/v1/namespaces',
+  ServiceAccount: '/api/v1/namespaces/{namespace}/serviceaccounts',
+  Secret: '/api/v1/namespaces/{namespace}/secrets',
+  ClusterRole: '/apis/rbac.authorization.k8s.io/v1/clusterroles',
+  ClusterRoleBinding: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
+};
+
+export interface ManifestObject {
+  kind: string;
+  metadata: { name: string; namespace?: string };
+}
+
+/** Creates the account that `quarterdeck cluster rbac` prints; returns its kubeconfig. */
+export async function makeAccount(
+  administrator: Cluster,
+  cluster: TestCluster,
+  objects: ManifestObject[],
+  namespace: string,
+): Promise<string> {
+  for (const object of objects) {
+    const collection = COLLECTIONS[object.kind]!.replace('{namespace}', namespace);
+    await administrator.connection.call('POST', collection, { body: object });
+  }
+  const path = `/api/v1/namespaces/${namespace}/secrets/quarterdeck-token`;
+  const token = await expect
+    .poll(async () => (await administrator.connection.get<{ data?: { token?: string } }>(path)).data?.token)
+    .toBeDefined()
+    .then(async () => (await administrator.connection.get<{ data: { token: string } }>(path)).data.token);
+  const config = parse(cluster.kubeconfig) as { users: { name: string; user: object }[] };
+  config.users[0]!.user = { token: String(Buffer.from(token, 'base64')) };
+  return JSON.stringify(config);
+}
