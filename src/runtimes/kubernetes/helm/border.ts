@@ -1,9 +1,10 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { Dispatcher } from 'undici';
+import { createServer } from '#kernel/node-http.ts';
 import { isReplaced } from '#runtimes/attempt.ts';
 import type { RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
 import { find, type Cluster } from '../cluster.ts';

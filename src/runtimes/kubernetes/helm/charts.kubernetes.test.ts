@@ -204,7 +204,7 @@ describe('the border of a chart', () => {
         metadata: { name: elsewhere, labels: { 'quarterdeck.installation': installation } },
       },
     });
-    const spec = newChart(newIdentity(installation), web);
+    const spec = newChart(newIdentity(installation), web, { timeoutSeconds: 6 });
     const refusals: [object, boolean, RegExp][] = [
       [{ lookup: { version: 'v1', kind: 'Secret', namespace: elsewhere, name: '' } }, false, /is in the namespace qd-/],
       [{ lookup: { version: 'v1', kind: 'Secret', namespace: '', name: '' } }, false, /whole cluster/],
@@ -219,6 +219,7 @@ describe('the border of a chart', () => {
       [{ lookup: { version: 'v1', kind: 'ConfigMap', namespace: '', name: '' } }, true, /of all namespaces/],
       [{ lookup: { version: 'v1', kind: 'Namespace', namespace: '', name: '' } }, true, /list namespaces/],
       [{ foreign: elsewhere }, true, /is not the chart's/],
+      [{ ofHost: true }, false, /makes no pods: .*violates PodSecurity "baseline/],
     ];
     for (const [values, allowClusterWide, message] of refusals)
       await expect(

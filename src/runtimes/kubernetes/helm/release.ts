@@ -8,7 +8,7 @@ import {
   type RuntimeContext,
   type WorkloadIdentity,
 } from '#runtimes/runtime.ts';
-import { apply, list, type Cluster } from '../cluster.ts';
+import { apply, find, list, pathOf, type Cluster } from '../cluster.ts';
 import type { ClusterObject } from '../kinds.ts';
 import { namespaceOf } from '../labels.ts';
 import { environmentPolicy } from '../policies.ts';
@@ -38,6 +38,7 @@ const MOST_HOOKS = 200;
 export async function submitChart(cluster: Cluster, spec: ChartSpec, context: RuntimeContext): Promise<Handle> {
   throwIfCancelled(context.signal);
   await ensureNamespace(cluster, spec, context.signal);
+  await restrictPods(cluster, spec);
   const { identity } = spec;
   const record = await changeRecord(cluster, identity, (present) => takenOver(spec, present, attemptNumber(context)));
   await apply(cluster, environmentPolicy(identity));
@@ -53,6 +54,24 @@ export async function submitChart(cluster: Cluster, spec: ChartSpec, context: Ru
   await applyRoutes(cluster, spec);
   await changeRecord(cluster, identity, (present) => withChart(present, { isDeployed: true, stopped: [] }, false));
   return chartHandle(spec);
+}
+
+const POD_SECURITY = 'pod-security.kubernetes.io/enforce';
+
+/**
+ * Keeps pods of the environment from the machines that they run on (hostPath, privileged, hostNetwork), by the cluster's own admission. A
+ * chart that may have objects of the whole cluster opens its environment.
+ */
+async function restrictPods(cluster: Cluster, { identity, allowClusterWide }: ChartSpec): Promise<void> {
+  const name = namespaceOf(identity);
+  const present = (await find(cluster, 'Namespace', undefined, name))?.metadata.labels?.[POD_SECURITY];
+  const wanted = allowClusterWide ? 'privileged' : 'baseline';
+  if (present === wanted || present === 'privileged') return;
+  const body = { metadata: { labels: { [POD_SECURITY]: wanted } } };
+  await cluster.connection.call('PATCH', pathOf('Namespace', undefined, name), {
+    body,
+    type: 'application/merge-patch+json',
+  });
 }
 
 function takenOver(spec: ChartSpec, present: ServiceRecord | null, attempt: number): ServiceRecord {

@@ -30,6 +30,7 @@ spec:
     metadata: {labels: {app: "{{ .Release.Name }}-web"}}
     spec:
       terminationGracePeriodSeconds: 1
+      hostPID: {{ .Values.ofHost | default false }}
       containers:
         - name: web
           image: ${BUSYBOX_IMAGE}

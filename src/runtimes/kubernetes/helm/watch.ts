@@ -51,6 +51,14 @@ export async function watchRelease(cluster: Cluster, watching: Watching): Promis
 
 async function look(cluster: Cluster, { spec, watched }: Watching, tell: (line: string) => void): Promise<void> {
   const workloads = await listChartWorkloads(cluster, spec.identity, spec.hostname);
+  for (const { kind, metadata, status } of workloads) {
+    const conditions = (status?.['conditions'] ?? []) as { type: string; status: string; message?: string }[];
+    const refused = conditions.find(({ type, status: is }) => type === 'ReplicaFailure' && is === 'True');
+    if (!refused) continue;
+    const [pod, why] = [`${kind} ${metadata.name}`, `the cluster makes no pods: ${refused.message ?? ''}`];
+    tell(`${pod}: ${why}`);
+    watched.failed = { pod, why, lines: [] };
+  }
   const pods = await listChartPods(cluster, spec.identity, workloads);
   for (const pod of pods) {
     const { name } = pod.metadata;
