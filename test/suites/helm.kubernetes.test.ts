@@ -146,8 +146,12 @@ describe('a Helm service on Kubernetes', () => {
       );
       expect((await valuesOf(hostnameOf(service)))?.['text']).toBe(SECRET);
 
+      await program.ask('PUT', `/helm/${service.id}`, { name: service.name, timeout_sec: 60 });
       await program.ask('POST', `/helm/${service.id}/deploy?wait=100`, { chart_version: '1.1.0' });
-      expect((await valuesOf(hostnameOf(service)))?.['text']).toBe('plain');
+      expect([(await valuesOf(hostnameOf(service)))?.['text'], await logOf(service.id)]).toEqual([
+        'plain',
+        expect.anything(),
+      ]);
       await program.ask('PUT', `/helm/${service.id}`, {
         name: service.name,
         values_override: { set: [['text', 'new']] },
