@@ -212,7 +212,7 @@ export interface ChartPort {
   service: string | { key: string; value: string }[];
 }
 
-/** What a service of an environment deploys. */
+/** Workload or chart that a service deploys. */
 export type Deployable = WorkloadSpec | ChartSpec;
 
 /** Kubernetes service that a chart made. */

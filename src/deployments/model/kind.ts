@@ -86,7 +86,7 @@ export interface FetchedChart {
 }
 
 /** Location of a chart in its repository, and of files of values in theirs. */
-export interface ChartRecipe {
+interface ChartRecipe {
   /** Folder of the chart in its git repository; `/` for the whole. */
   rootPath: string;
   /** Files of values in the repository of `valuesSource`. */

@@ -4,7 +4,7 @@ import { ANNOTATION, LABEL, identityLabels, namespaceOf } from './labels.ts';
 import { publicPolicy } from './policies.ts';
 
 /** Name of the container that runs the workload. */
-export const CONTAINER = 'app';
+const CONTAINER = 'app';
 /** Seconds between the withdrawal of a pod from its Service and SIGTERM: until then nodes and gateways have learnt of it. */
 const DRAIN_SECONDS = 2;
 /** Bytes that the variables and files of a release may take together: a Secret has at most 1 MiB. */

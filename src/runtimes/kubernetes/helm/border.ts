@@ -87,7 +87,7 @@ export class Border {
   }
 
   async #serve(request: IncomingMessage, answer: ServerResponse): Promise<void> {
-    const [raw = '', query] = splitOnce(request.url ?? '', '?');
+    const [raw, query] = splitOnce(request.url ?? '', '?');
     const path = this.#withoutToken(raw);
     const method = request.method ?? '';
     const target = path === null ? null : parseTarget(path);

@@ -206,6 +206,7 @@ describe('the border of a chart', () => {
     });
     const spec = newChart(newIdentity(installation), web, { timeoutSeconds: 6 });
     const refusals: [object, boolean, RegExp][] = [
+      [{ ofHost: true }, false, /makes no pods: .*violates PodSecurity "baseline/],
       [{ lookup: { version: 'v1', kind: 'Secret', namespace: elsewhere, name: '' } }, false, /is in the namespace qd-/],
       [{ lookup: { version: 'v1', kind: 'Secret', namespace: '', name: '' } }, false, /whole cluster/],
       [{ foreign: 'default' }, false, /namespace default, and the chart may have objects of its environment only/],
@@ -219,7 +220,6 @@ describe('the border of a chart', () => {
       [{ lookup: { version: 'v1', kind: 'ConfigMap', namespace: '', name: '' } }, true, /of all namespaces/],
       [{ lookup: { version: 'v1', kind: 'Namespace', namespace: '', name: '' } }, true, /list namespaces/],
       [{ foreign: elsewhere }, true, /is not the chart's/],
-      [{ ofHost: true }, false, /makes no pods: .*violates PodSecurity "baseline/],
     ];
     for (const [values, allowClusterWide, message] of refusals)
       await expect(

@@ -118,6 +118,8 @@ export function upgradeArguments(spec: ChartSpec): string[] {
     '--install',
     '--atomic',
     '--wait',
+    // Without any value helm would go on with those of the release before.
+    '--reset-values',
     '--namespace',
     namespaceOf(spec.identity),
     '--timeout',
