@@ -7,7 +7,6 @@ import { createWorker } from '#app/engine.ts';
 import { firstSteps, openBase } from '#app/install.ts';
 import { createLog } from '#platform/telemetry/log.ts';
 import { createMetrics } from '#app/operations.ts';
-import { createCharts } from '#services/images/charts.ts';
 import { createImages } from '#services/images/registry-images.ts';
 import { createPretendedSources } from '#services/sources/pretended-sources.ts';
 import { createRepositoryReader } from '#services/sources/repository-reader.ts';
@@ -58,11 +57,7 @@ let commit = 0;
 let checkedOut: (() => void) | undefined;
 const sources = {
   // No registry is asked: the images of the fake runtime are nowhere.
-  ...createPretendedSources({
-    ...createSources(base.platform),
-    ...createImages(base.platform),
-    ...createCharts(base.platform),
-  }),
+  ...createPretendedSources({ ...createSources(base.platform), ...createImages(base.platform) }),
   resolve: async () => ({
     id: String(commit).padStart(40, '0'),
     message: '',

@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { createCharts } from '#services/images/charts.ts';
 import { createImages } from '#services/images/registry-images.ts';
 import { createStates, createTerraformHooks } from '#app/terraform.ts';
 import type { Base } from '#app/install.ts';
@@ -47,7 +46,7 @@ function engineParts(
   const { settings } = base;
   const platform = { ...base.platform, db: base.engineDatabase.db };
   const resolver = createResolver(settings.dnsServers);
-  const real = { ...createImages(base.platform), ...createCharts(base.platform), ...sources };
+  const real = { ...createImages(base.platform), ...sources };
   const pretended = createPretendedSources(real);
   const pretends = (runtime: string) => base.pretendsSources === true && runtime === 'fake';
   return {

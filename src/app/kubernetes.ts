@@ -1,5 +1,4 @@
 import { ConnectedClusters } from '#clusters/connected.ts';
-import { findProgram } from '#runtimes/tools/find-program.ts';
 import type { Platform } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 
@@ -11,6 +10,5 @@ export const kubernetesClusters = (platform: Platform, installation: string): Co
     const { createKubernetesRuntime } = await import('#runtimes/kubernetes/index.ts');
     const { allowedPrivateAddresses } = platform.settings;
     const policy = createHttpClient({ allowedPrivateAddresses }).addressPolicy;
-    const helm = platform.settings.helm || findProgram('helm');
-    return createKubernetesRuntime({ installation, access, renewed, policy, helm });
+    return createKubernetesRuntime({ installation, access, renewed, policy, helm: platform.settings.helm });
   });

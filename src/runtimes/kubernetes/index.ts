@@ -10,6 +10,7 @@ import {
   type TaskSpec,
   type WorkloadSpec,
 } from '#runtimes/runtime.ts';
+import { findProgram } from '#runtimes/tools/find-program.ts';
 import { KeyedLock } from '#kernel/keyed-lock.ts';
 import type { Cluster } from './cluster.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
@@ -31,8 +32,8 @@ import { submitRelease } from './submit.ts';
 
 export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
-  /** Absolute path of the program helm; null if this machine has none. */
-  helm?: string | null;
+  /** Absolute path of the program helm; empty for the one of the usual PATH. */
+  helm?: string;
 }
 
 /** Runtime of one cluster. */
@@ -50,7 +51,7 @@ export function createKubernetesRuntime({
   const connection = new Connection(options);
   const services = new KeyedLock();
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
-  const cluster: Cluster = { connection, installation, helm: helm ?? null };
+  const cluster: Cluster = { connection, installation, helm: helm || findProgram('helm') };
   return {
     name: 'kubernetes',
     check: () => reportOf(cluster),

@@ -16,8 +16,8 @@ const orderOf = ({ metadata }: Pod): string => `${metadata.creationTimestamp} ${
 export const generationOf = ({ metadata }: Pod): number => Number(metadata.labels?.[LABEL.generation] ?? 0);
 
 /** Returns the name of the container that stands for a pod: ours, the one that its chart names, or the first. */
-export function containerNameOf({ metadata, spec }: Pod): string {
-  const containers = (spec['containers'] ?? []) as { name: string }[];
+export function containerNameOf({ metadata, spec }: Pick<Pod, 'metadata'> & Partial<Pod>): string {
+  const containers = (spec?.['containers'] ?? []) as { name: string }[];
   return metadata.annotations?.['kubectl.kubernetes.io/default-container'] ?? containers[0]?.name ?? '';
 }
 

@@ -69,7 +69,12 @@ export function rbacManifest(namespace: string): object[] {
   const rules = RIGHTS.map(({ group, resource, verbs }) => ({ apiGroups: [group], resources: [resource], verbs }));
   const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: NAME };
   return [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    // Charts that may have objects of the whole cluster leave a namespace with this label alone.
+    {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: namespace, labels: { 'app.kubernetes.io/managed-by': 'quarterdeck' } },
+    },
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: NAME, namespace } },
     { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: NAME }, rules },
     {

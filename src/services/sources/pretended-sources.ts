@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
-import type { Charts } from '#services/images/charts.ts';
 import type { Images } from '#services/images/registry-images.ts';
 import type { OrganizationSources } from '#services/sources/sources.ts';
 import type { Sources } from '#deployments/index.ts';
 
-type Real = OrganizationSources & Images & Charts;
+type Real = OrganizationSources & Images;
 
 const hash = (algorithm: 'sha1' | 'sha256', ...parts: string[]): string =>
   createHash(algorithm).update(parts.join('\n')).digest('hex');
