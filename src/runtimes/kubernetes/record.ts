@@ -34,8 +34,6 @@ export interface ChartRecord {
   timeoutSeconds: number;
   /** True if helm applied the chart of a generation with success. */
   isDeployed: boolean;
-  /** True if the chart could once have objects outside of the namespace, which are then removed with it. */
-  wasClusterWide: boolean;
   /** Sizes that a stop took away. */
   stopped: { kind: string; name: string; replicas: number | null }[];
   /** Objects of hooks, which helm does not remove. */
@@ -48,6 +46,36 @@ export const withChart = (
   change: Partial<ChartRecord>,
   isStopped = present?.isStopped ?? false,
 ): ServiceRecord | null => (present?.chart ? { ...present, isStopped, chart: { ...present.chart, ...change } } : null);
+
+/** Name of an object or of a release, which is part of paths and arguments. */
+const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
+const STOPPABLE = ['Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob'];
+
+/**
+ * Returns the record without what leads out of its namespace. Pods of the environment may have the right to change it, and it is acted on
+ * with the rights of the control plane.
+ */
+export function checked(record: ServiceRecord | null, namespace: string): ServiceRecord | null {
+  if (record === null) return null;
+  if (!NAME.test(record.hostname))
+    throw new RuntimeError('failed', 'The record of the service was changed: remove it.');
+  for (const release of [record.serving, record.candidate])
+    if (release) {
+      release.deployment.kind = 'Deployment';
+      Object.assign(release.deployment.metadata, { name: record.hostname, namespace });
+    }
+  const { chart } = record;
+  if (!chart) return record;
+  const inside = `/namespaces/${namespace}/`;
+  const hooks = chart.hooks.filter(
+    ({ collection, name }) =>
+      NAME.test(name) &&
+      /^\/(?:api|apis\/[a-z0-9.-]+)\/[a-z0-9]+\/namespaces\/[^/]+\/[a-z0-9]+$/.test(collection) &&
+      collection.includes(inside),
+  );
+  const stopped = chart.stopped.filter(({ kind, name }) => STOPPABLE.includes(kind) && NAME.test(name));
+  return { ...record, chart: { ...chart, hooks, stopped } };
+}
 
 /** Record with the version that it was read in. */
 interface Read {
@@ -68,7 +96,7 @@ async function read(cluster: Cluster, identity: WorkloadIdentity): Promise<Read>
   const found = await find<ConfigMap>(cluster, 'ConfigMap', namespaceOf(identity), recordName(identity.serviceId));
   if (!found) return { record: null, version: null };
   return {
-    record: JSON.parse(found.data?.['record'] ?? 'null') as ServiceRecord | null,
+    record: checked(JSON.parse(found.data?.['record'] ?? 'null') as ServiceRecord | null, namespaceOf(identity)),
     version: found.metadata.resourceVersion!,
   };
 }

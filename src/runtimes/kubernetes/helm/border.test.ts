@@ -151,6 +151,8 @@ describe('the border', () => {
     expect((await post('a'.repeat(4 * 2 ** 20 + 1))).status).toBe(413);
     await post(JSON.stringify({ metadata: { name: 'hook', annotations: { 'helm.sh/hook': 'pre-install' } } }));
     await post(JSON.stringify({ metadata: { name: 'plain' } }));
+    for (const body of [JSON.stringify({ metadata: { name: `quarterdeck-${identity.serviceId}` } }), 'metadata: {}'])
+      expect((await post(body)).status).toBe(403);
     expect(border.hooks).toEqual([{ collection: `${own}/configmaps`, name: 'hook' }]);
   });
 

@@ -125,6 +125,8 @@ export class Border {
       return `A chart may not list ${target.resource} of all namespaces.`;
     if (verdict.foreign !== null && (await this.#isEnvironment(verdict.foreign)))
       return `The namespace ${verdict.foreign} is not the chart's.`;
+    if (isWrite && target.resource === 'configmaps' && isRecord(target, method, body))
+      return 'Names of ConfigMaps that begin with quarterdeck- are not for charts.';
     if (target.resource === 'namespaces' && method === 'POST' && !isHarmlessNamespace(body))
       return 'Names of namespaces that begin with qd- and labels that begin with quarterdeck. are not for charts.';
     if (verdict.mayBeOthers && (await this.#isOurs(target.path)))
@@ -202,6 +204,12 @@ function objectIn(body: Buffer): Described {
   } catch {
     return {};
   }
+}
+
+/** Returns whether a write is of a record of ours. The name of what is created stands in the body, which has to be JSON. */
+function isRecord({ name }: Target, method: string, body: Buffer): boolean {
+  const written = method === 'POST' ? (objectIn(body).metadata?.name ?? 'quarterdeck-') : (name ?? '');
+  return written.startsWith('quarterdeck-');
 }
 
 function isHarmlessNamespace(body: Buffer): boolean {

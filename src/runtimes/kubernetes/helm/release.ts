@@ -58,13 +58,20 @@ export async function submitChart(cluster: Cluster, spec: ChartSpec, context: Ru
 
 const POD_SECURITY = 'pod-security.kubernetes.io/enforce';
 
+const podSecurityOf = async (cluster: Cluster, identity: WorkloadIdentity): Promise<string | undefined> =>
+  (await find(cluster, 'Namespace', undefined, namespaceOf(identity)))?.metadata.labels?.[POD_SECURITY];
+
+/** Returns whether a chart of the environment could once have objects of the whole cluster. No pod can change where that stands. */
+export const wasOpened = async (cluster: Cluster, identity: WorkloadIdentity): Promise<boolean> =>
+  (await podSecurityOf(cluster, identity)) === 'privileged';
+
 /**
  * Keeps pods of the environment from the machines that they run on (hostPath, privileged, hostNetwork), by the cluster's own admission. A
  * chart that may have objects of the whole cluster opens its environment.
  */
 async function restrictPods(cluster: Cluster, { identity, allowClusterWide }: ChartSpec): Promise<void> {
   const name = namespaceOf(identity);
-  const present = (await find(cluster, 'Namespace', undefined, name))?.metadata.labels?.[POD_SECURITY];
+  const present = await podSecurityOf(cluster, identity);
   const wanted = allowClusterWide ? 'privileged' : 'baseline';
   if (present === wanted || present === 'privileged') return;
   const body = { metadata: { labels: { [POD_SECURITY]: wanted } } };
@@ -91,7 +98,6 @@ function takenOver(spec: ChartSpec, present: ServiceRecord | null, attempt: numb
       displayName,
       timeoutSeconds,
       isDeployed: before?.isDeployed ?? false,
-      wasClusterWide: (before?.wasClusterWide ?? false) || spec.allowClusterWide,
       stopped: before?.stopped ?? [],
       hooks: before?.hooks ?? [],
     },

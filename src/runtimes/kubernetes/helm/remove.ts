@@ -6,7 +6,7 @@ import { LABEL, namespaceOf } from '../labels.ts';
 import { changeRecord, withChart, type ServiceRecord } from '../record.ts';
 import { Border } from './border.ts';
 import { runHelm } from './program.ts';
-import { listRevisions } from './release.ts';
+import { listRevisions, wasOpened } from './release.ts';
 import { listChartWorkloads, type ChartWorkload } from './workloads.ts';
 
 /** Seconds that the objects of a chart and its hooks have to go. */
@@ -24,7 +24,11 @@ export async function uninstallChart(
     return next && { ...next, generation: identity.generation };
   });
   const workloads = await listChartWorkloads(cluster, identity, hostname);
-  const border = await Border.open(cluster, { identity, allowClusterWide: chart?.wasClusterWide ?? false, context });
+  const border = await Border.open(cluster, {
+    identity,
+    allowClusterWide: await wasOpened(cluster, identity),
+    context,
+  });
   try {
     if ((await listRevisions(cluster, identity, hostname)).length > 0)
       await uninstall(cluster, border, context, { identity, hostname });

@@ -3,7 +3,7 @@ import { RuntimeError, type Handle, type RuntimeContext, type WorkloadIdentity }
 import type { Cluster } from '../cluster.ts';
 import { ANNOTATION, namespaceOf } from '../labels.ts';
 import { changeRecord, readRecord, withChart, type ChartRecord } from '../record.ts';
-import { countsOf, isSeen, listChartPods, listChartWorkloads, mergeInto, type ChartWorkload } from './workloads.ts';
+import { countsOf, isSeen, listAllPods, listChartWorkloads, mergeInto, type ChartWorkload } from './workloads.ts';
 
 const LOOK_MS = 500;
 /** Milliseconds beyond their grace period in which pods must be gone. */
@@ -72,9 +72,7 @@ async function untilGone(
 ): Promise<void> {
   let end: number | undefined;
   for (;;) {
-    const pods = (await listChartPods(cluster, identity, workloads)).filter(
-      ({ status }) => status?.phase === 'Running',
-    );
+    const pods = (await listAllPods(cluster, identity, workloads)).filter(({ status }) => status?.phase === 'Running');
     if (pods.length === 0) return;
     end ??=
       Date.now() +

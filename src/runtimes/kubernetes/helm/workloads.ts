@@ -47,8 +47,16 @@ export async function listChartWorkloads(
   return found.flat().filter((object) => isOfRelease(object, release));
 }
 
+/** Returns the pods of workloads that do not end, oldest first. */
+export const listChartPods = async (
+  cluster: Cluster,
+  identity: WorkloadIdentity,
+  workloads: ChartWorkload[],
+): Promise<Pod[]> =>
+  (await listAllPods(cluster, identity, workloads)).filter(({ metadata }) => !metadata.deletionTimestamp);
+
 /** Returns the pods of workloads, oldest first. Those of other services are never among them, whatever a chart selects. */
-export async function listChartPods(
+export async function listAllPods(
   cluster: Cluster,
   identity: WorkloadIdentity,
   workloads: ChartWorkload[],
@@ -57,7 +65,6 @@ export async function listChartPods(
   if (selectors.length === 0) return [];
   const pods = await list<Pod>(cluster, 'Pod', namespaceOf(identity), `!${LABEL.service}`);
   return pods
-    .filter(({ metadata }) => !metadata.deletionTimestamp)
     .filter(({ metadata }) => selectors.some((selector) => isSelected(metadata.labels ?? {}, selector)))
     .toSorted((one, other) => orderOf(one).localeCompare(orderOf(other)));
 }

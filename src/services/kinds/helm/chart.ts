@@ -84,7 +84,7 @@ async function toSetFile(
 /** Reads files of values, the last one first. */
 async function readAll(organizationId: string, files: File[]): Promise<unknown[]> {
   const read = files.map(({ name, content }) =>
-    readFileOf(organizationId, 'yaml', { name, text: content }, { maxAliasCount: 100, merge: true }),
+    readFileOf(organizationId, 'yaml', { name, text: content }, { maxAliasCount: 100, merge: true, version: '1.1' }),
   );
   return (await Promise.all(read)).toReversed();
 }
