@@ -206,7 +206,7 @@ function objectIn(body: Buffer): Described {
   }
 }
 
-/** Returns whether a write is of a record of ours. The name of what is created stands in the body, which has to be JSON. */
+/** Returns whether a write is of a service's record. The name of what is created stands in the body, which has to be JSON. */
 function isRecord({ name }: Target, method: string, body: Buffer): boolean {
   const written = method === 'POST' ? (objectIn(body).metadata?.name ?? 'quarterdeck-') : (name ?? '');
   return written.startsWith('quarterdeck-');
