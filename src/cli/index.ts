@@ -1,7 +1,7 @@
-import { Command, CommanderError, Option } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { printAside } from '#cli/print.ts';
 import type { VerifyOptions } from '#cli/audit.ts';
-import type { NodeOptions } from '#cli/node.ts';
+import type { DrainOptions, NodeOptions } from '#cli/node.ts';
 import type { RestoreOptions } from '#cli/restore.ts';
 import type { TokenOptions } from '#cli/token.ts';
 import type { WorldOptions } from '#cli/world.ts';
@@ -132,8 +132,9 @@ function addNodeCommands(program: Command, settings: () => Settings): void {
     .command('drain')
     .description('let a machine begin nothing new; what runs there goes on to its end')
     .argument('<name>', 'its name or id')
+    .option('--wait <seconds>', 'return when nothing runs there any longer, and fail after that time', toSeconds)
     .addOption(json())
-    .action(async (name: string, options: NodeOptions) =>
+    .action(async (name: string, options: DrainOptions) =>
       (await import('#cli/node.ts')).drainNodeCommand(settings(), name, options),
     );
   node
@@ -144,6 +145,11 @@ function addNodeCommands(program: Command, settings: () => Settings): void {
     .action(async (name: string, options: NodeOptions) =>
       (await import('#cli/node.ts')).undrainNodeCommand(settings(), name, options),
     );
+}
+
+function toSeconds(given: string): number {
+  if (!/^\d{1,6}$/.test(given)) throw new InvalidArgumentError('It must be a number of seconds, such as 600.');
+  return Number(given);
 }
 
 function addAuditCommands(program: Command, settings: () => Settings): void {

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { runProgram, startService, useInstallation } from '#cli/testing.ts';
+import { launchProgram, runProgram, startService, useInstallation } from '#cli/testing.ts';
 
-const { settings, home } = useInstallation('node');
+const { settings, home, here } = useInstallation('node');
 
 test(
   'a drained node keeps deployments waiting and says so, and its undrain begins them',
@@ -32,6 +32,7 @@ test(
 
     const drained = await run('drain', node.name);
     expect(drained).toBe(`Drained ${node.name}: it begins nothing new. Nothing runs there.\n`);
+    expect(await run('drain', node.name, '--wait', '60')).toMatch(/ is drained since \S+Z\. Nothing runs there\.\n$/);
     expect(await run('drain', node.id)).toMatch(/ is drained since \S+Z\. Nothing runs there\.\n$/);
 
     const token = readFileSync(path.join(home, 'admin-token'), 'utf8').trim();
@@ -58,6 +59,8 @@ test(
     await expect.poll(status, { timeout: 30_000 }).toMatchObject({ state: 'DEPLOYED' });
     expect(await run('undrain', node.name)).toBe(`${node.name} is not drained.\n`);
 
+    const wrong = await runProgram(['node', 'drain', node.name, '--wait', 'long'], settings);
+    expect([wrong.status, wrong.stderr]).toEqual([2, expect.stringContaining('a number of seconds, such as 600')]);
     const refused = await runProgram(['node', 'drain', 'elsewhere'], settings);
     expect([refused.status, refused.stderr]).toEqual([
       1,
@@ -65,3 +68,23 @@ test(
     ]);
   },
 );
+
+test('a drain that waits returns when nothing runs there any longer, and fails after its time', async () => {
+  await startService(settings);
+  const [node] = JSON.parse((await runProgram(['node', 'list', '--json'], settings)).stdout);
+  await here(
+    `insert into cluster_work (id, organization_id, cluster_id, number, action, status, requested_by_name, origin, lease_until)
+     select gen_random_uuid(), organization_id, id, 1000000, 'DRY_RUN', 'RUNNING', 'test', 'API', now() + interval '1 hour' from cluster`,
+  );
+  const late = await runProgram(['node', 'drain', node.name, '--wait', '1'], settings);
+  expect([late.status, late.stdout]).toEqual([1, '']);
+  expect(late.stderr).toContain(`${node.name} stays drained. 1 thing still runs there`);
+  const waiting = launchProgram(['node', 'drain', node.name, '--wait', '60'], settings);
+  await expect.poll(() => waiting.said.stderr, { timeout: 30_000 }).toBe(`Waiting for 1 thing on ${node.name}…\n`);
+  await here(`update cluster_work set status = 'ENDED'`);
+  expect([await waiting.ended, waiting.said.stdout]).toEqual([
+    0,
+    expect.stringMatching(/ is drained since \S+Z\. Nothing runs there\.\n$/),
+  ]);
+  await runProgram(['node', 'undrain', node.name], settings);
+});
