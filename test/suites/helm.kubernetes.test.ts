@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { rbacManifest } from '#app/kubernetes.ts';
 import { find, list } from '#runtimes/kubernetes/cluster.ts';
 import { WEB_CHART, findTestHelm } from '#runtimes/kubernetes/helm/testing.ts';
-import type { ConfigMap } from '#runtimes/kubernetes/kinds.ts';
+import type { ConfigMap, Pod } from '#runtimes/kubernetes/kinds.ts';
 import { TestGateway, openCluster } from '#runtimes/kubernetes/testing.ts';
 import { makeAccount, type ManifestObject } from '#test/harness/kubernetes-account.ts';
 import { Program } from '#test/harness/program.ts';
@@ -161,7 +161,8 @@ describe('a Helm service on Kubernetes', () => {
       expect(await lastLog()).toContain('The Helm repository has another archive of web 1.0.0');
 
       await program.ask('POST', `/helm/${service.id}/stop?wait=60`);
-      expect(await list(administrator, 'Pod', `qd-${environment}`, `app=${hostnameOf(service)}-web`)).toEqual([]);
+      const pods = await list<Pod>(administrator, 'Pod', `qd-${environment}`, `app=${hostnameOf(service)}-web`);
+      expect(pods.filter(({ status }) => status?.phase === 'Running')).toEqual([]);
       await program.ask('DELETE', `/helm/${service.id}`);
       await expect.poll(() => valuesOf(hostnameOf(service)), { timeout: 60_000 }).toBeUndefined();
     },
