@@ -33,7 +33,7 @@ async function chartIn(work: ServiceWork, folder: string, context: RuntimeContex
   if (!existsSync(directory)) await checkout(work, context);
   const { rootPath } = kindOf(work).chart!(service);
   const chart = path.join(directory, rootPath);
-  if (await isPretended(work, directory)) return directory;
+  if (work.runtime.pretends) return directory;
   const url = source?.type === 'git' ? source.url : 'the source';
   if (!existsSync(path.join(chart, 'Chart.yaml')))
     throw new Error(`No file Chart.yaml at ${rootPath} of ${url}: commit a chart there, or set root_path.`);
