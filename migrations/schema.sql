@@ -270,13 +270,16 @@ create table cluster (
   capabilities jsonb,
   watched_by uuid,
   watched_until timestamp with time zone,
+  container_registry_id uuid generated always as (((advanced_settings ->> 'registry.id'::text))::uuid) stored,
   constraint cluster_credentials_fkey FOREIGN KEY (organization_id, credentials_id) REFERENCES credentials(organization_id, id),
   constraint cluster_node_id_fkey FOREIGN KEY (node_id) REFERENCES node(id),
+  constraint cluster_organization_id_container_registry_id_fkey FOREIGN KEY (organization_id, container_registry_id) REFERENCES container_registry(organization_id, id),
   constraint cluster_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint cluster_organization_id_id_key UNIQUE (organization_id, id),
   constraint cluster_pkey PRIMARY KEY (id),
   constraint cluster_runtime_check CHECK ((runtime = ANY (ARRAY['host'::text, 'docker'::text, 'kubernetes'::text, 'fake'::text])))
 );
+CREATE INDEX cluster_container_registry ON public.cluster USING btree (container_registry_id) WHERE (container_registry_id IS NOT NULL);
 CREATE INDEX cluster_credentials ON public.cluster USING btree (credentials_id) WHERE (credentials_id IS NOT NULL);
 CREATE INDEX cluster_lock_expiry ON public.cluster USING btree (lock_expires_at) WHERE (lock_expires_at IS NOT NULL);
 CREATE UNIQUE INDEX cluster_default ON public.cluster USING btree (organization_id) WHERE is_default;
@@ -336,6 +339,36 @@ create table cluster_work (
 );
 CREATE INDEX cluster_work_open ON public.cluster_work USING btree (created_at) WHERE (status <> 'ENDED'::text);
 CREATE UNIQUE INDEX cluster_work_running ON public.cluster_work USING btree (cluster_id) WHERE (status = 'RUNNING'::text);
+
+create table commit_status (
+  id uuid not null,
+  organization_id uuid not null,
+  deployment_id uuid not null,
+  service_id uuid not null,
+  git_token_id uuid not null,
+  host text not null,
+  owner text not null,
+  name text not null,
+  commit text not null,
+  reported text,
+  status text not null default 'WAITING'::text,
+  error text,
+  attempts integer not null default 0,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  due_at timestamp with time zone not null default now(),
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint commit_status_deployment_id_service_id_host_owner_name_comm_key UNIQUE (deployment_id, service_id, host, owner, name, commit),
+  constraint commit_status_git_token_id_fkey FOREIGN KEY (git_token_id) REFERENCES git_token(id) ON DELETE CASCADE,
+  constraint commit_status_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE CASCADE,
+  constraint commit_status_pkey PRIMARY KEY (id),
+  constraint commit_status_reported_check CHECK ((reported = ANY (ARRAY['pending'::text, 'success'::text, 'failure'::text, 'cancelled'::text]))),
+  constraint commit_status_status_check CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'ENDED'::text])))
+);
+CREATE INDEX commit_status_open ON public.commit_status USING btree (due_at) WHERE (status <> 'ENDED'::text);
+CREATE INDEX commit_status_token ON public.commit_status USING btree (git_token_id);
 
 create table container_registry (
   id uuid not null,
@@ -745,6 +778,59 @@ create table failed_instance_log (
   constraint failed_instance_log_pkey PRIMARY KEY (service_id)
 );
 
+create table git_branch (
+  id uuid not null,
+  organization_id uuid not null,
+  repository text not null,
+  branch text not null,
+  head text,
+  polled text,
+  failures integer not null default 0,
+  error text,
+  polled_at timestamp with time zone,
+  next_at timestamp with time zone not null default now(),
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint git_branch_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint git_branch_organization_id_repository_branch_key UNIQUE (organization_id, repository, branch),
+  constraint git_branch_pkey PRIMARY KEY (id)
+);
+CREATE INDEX git_branch_due ON public.git_branch USING btree (next_at);
+
+create table git_push (
+  id uuid not null,
+  number bigint not null generated as identity,
+  organization_id uuid not null,
+  repository text not null,
+  delivery_id text not null,
+  body_digest text,
+  event text,
+  body text,
+  branch text,
+  before_commit text,
+  after_commit text,
+  environment_ids uuid[],
+  status text not null default 'WAITING'::text,
+  outcome jsonb,
+  error text,
+  attempts integer not null default 0,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  due_at timestamp with time zone not null default now(),
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint git_push_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint git_push_organization_id_repository_body_digest_key UNIQUE (organization_id, repository, body_digest),
+  constraint git_push_organization_id_repository_delivery_id_key UNIQUE (organization_id, repository, delivery_id),
+  constraint git_push_pkey PRIMARY KEY (id),
+  constraint git_push_status_check CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'ENDED'::text])))
+);
+CREATE INDEX git_push_ended ON public.git_push USING btree (organization_id, repository, number DESC) WHERE (status = 'ENDED'::text);
+CREATE INDEX git_push_ended_at ON public.git_push USING btree (ended_at) WHERE (status = 'ENDED'::text);
+CREATE INDEX git_push_open ON public.git_push USING btree (organization_id, repository, number) WHERE (status <> 'ENDED'::text);
+
 create table git_token (
   id uuid not null,
   organization_id uuid not null,
@@ -770,10 +856,15 @@ create table git_webhook (
   secret bytea not null,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  heard_at timestamp with time zone,
+  git_token_id uuid,
+  unused_since timestamp with time zone,
+  constraint git_webhook_git_token_id_fkey FOREIGN KEY (git_token_id) REFERENCES git_token(id) ON DELETE SET NULL,
   constraint git_webhook_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint git_webhook_organization_id_id_key UNIQUE (organization_id, id),
   constraint git_webhook_pkey PRIMARY KEY (id)
 );
+CREATE INDEX git_webhook_token ON public.git_webhook USING btree (git_token_id);
 CREATE UNIQUE INDEX git_webhook_repository ON public.git_webhook USING btree (organization_id, repository);
 
 create table helm_repository (
@@ -1194,6 +1285,7 @@ END) stored,
   constraint service_pkey PRIMARY KEY (id),
   constraint service_wanted_check CHECK ((wanted = ANY (ARRAY['absent'::text, 'stopped'::text, 'running'::text])))
 );
+CREATE INDEX service_auto_deploy ON public.service USING btree (organization_id) WHERE (COALESCE((spec ->> 'auto_deploy'::text), ((spec -> 'auto_deploy_config'::text) ->> 'auto_deploy'::text)) = 'true'::text);
 CREATE INDEX service_container_registry ON public.service USING btree (container_registry_id) WHERE (container_registry_id IS NOT NULL);
 CREATE INDEX service_git_token ON public.service USING btree (git_token_id) WHERE (git_token_id IS NOT NULL);
 CREATE INDEX service_helm_repository ON public.service USING btree (helm_repository_id) WHERE (helm_repository_id IS NOT NULL);

@@ -16,7 +16,8 @@ import { listenForWork } from '#platform/work/index.ts';
 import { Schedule } from '#platform/work/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { createClusterWorker } from '#clusters/work/worker.ts';
-import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
+import { DEPLOYMENTS_BY_KIND, KINDS } from '#services/mount.ts';
+import { createPushLoops } from '#services/pushes/index.ts';
 import { submit } from '#services/capabilities/service/actions/request.ts';
 import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
 import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
@@ -61,11 +62,13 @@ export async function startBackground(
     nodeId: base.nodeId,
     runtimes,
   });
-  const loops = [deployments, executions, clusters, backups, argoCd, webhooks];
+  const pushes = createPushLoops({ platform, kinds: KINDS, sources }, base.nodeId);
+  const others = [executions, clusters, argoCd, webhooks, backups, ...pushes];
+  const loops = [deployments, ...others];
   const messages = listenForWork(base.directConfig, loops, platform);
   const schedule = new Schedule(TASKS, { platform, nodeId: base.nodeId });
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
-  const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics);
+  const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics, runtimes);
   const watcher = new RunningWatcher({
     platform,
     runtimes,
@@ -91,26 +94,17 @@ export async function startBackground(
     await Promise.all([
       watcher.stop(),
       certificates.stop(),
-      argoCd.stop(),
       housekeeping.stop(),
       schedule.stop(),
       sealer.stop(),
       messages.close(),
-      deployments.stop(),
-      executions.stop(),
-      clusters.stop(),
-      webhooks.stop(),
-      backups.stop(),
+      ...loops.map((loop) => loop.stop()),
     ]);
     await states.close();
   };
   try {
     await base.patiently(() => deployments.start());
-    executions.start();
-    clusters.start();
-    argoCd.start();
-    webhooks.start();
-    backups.start();
+    for (const loop of others) loop.start();
     await base.patiently(() => schedule.start());
   } catch (error) {
     // It is tried again: what has begun would go on beside the next one.

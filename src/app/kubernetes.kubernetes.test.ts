@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { connect, createServer, type AddressInfo, type Server } from 'node:net';
-import { once } from 'node:events';
-import path from 'node:path';
+import { readFile } from 'node:fs/promises';
+import type { Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { parse } from 'yaml';
 import { rbacManifest } from '#app/kubernetes.ts';
 import { TestGateway, leftoversOf, openCluster } from '#runtimes/kubernetes/testing.ts';
 import { findProgram } from '#runtimes/tools/find-program.ts';
 import { makeAccount, type ManifestObject } from '#test/harness/kubernetes-account.ts';
+import { letPull } from '#test/harness/kubernetes-registry.ts';
 import { Program } from '#test/harness/program.ts';
 import { startRegistry, type TestRegistry } from '#test/harness/registry.ts';
 
@@ -24,26 +23,6 @@ let clusterId: string;
 let registryId: string;
 let administrator: ReturnType<typeof openCluster>['cluster'];
 
-/** Lets the cluster pull from the registry, which listens on this machine's loopback only. */
-async function letPull(directory: string): Promise<void> {
-  const host = cluster.nodeAddress.replace(/\d+$/, '1');
-  const port = Number(registry.host.split(':')[1]);
-  forwarder = createServer((socket) => {
-    const there = connect(port, '127.0.0.1');
-    socket.on('error', () => there.destroy());
-    there.on('error', () => socket.destroy());
-    socket.pipe(there).pipe(socket);
-  }).listen(0, host);
-  await once(forwarder, 'listening');
-  const server = `http://${host}:${(forwarder.address() as AddressInfo).port}`;
-  const folder = path.join(directory, 'registries', registry.host);
-  await mkdir(folder, { recursive: true });
-  await writeFile(
-    path.join(folder, 'hosts.toml'),
-    `server = "${server}"\n[host."${server}"]\n  capabilities = ["pull", "resolve"]\n`,
-  );
-}
-
 const connectCluster = async (name: string, kubeconfig: string): Promise<string> => {
   const body = { name, region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'kubernetes' };
   const { id } = await program.ask('POST', `/organization/${organization}/cluster`, body);
@@ -57,7 +36,7 @@ const replaceKubeconfig = (id: string, kubeconfig: string) =>
 beforeAll(async () => {
   administrator = openCluster(cluster, 'none').cluster;
   registry = await startRegistry();
-  if (cluster.directory !== null) await letPull(cluster.directory);
+  if (cluster.directory !== null) forwarder = await letPull(cluster, registry);
   const busybox = { content: await readFile(findProgram('busybox')!), mode: 0o755 };
   const Cmd = [
     '/bin/busybox',

@@ -4,7 +4,7 @@ import { embeddedBinaries } from '#platform/database/embedded.ts';
 import { publishedRange } from '#platform/settings/port-range.ts';
 import { hiddenFrom } from '#platform/settings/hidden-files.ts';
 import type { Settings } from '#platform/settings/index.ts';
-import { findDockerSocket } from '#runtimes/docker/socket.ts';
+import { addressOfEngine } from '#runtimes/docker/socket.ts';
 import type { ConnectedClusters } from '#clusters/connected.ts';
 import { createRouter, stopProxy } from '#runtimes/proxy/index.ts';
 import type { Router } from '#runtimes/router.ts';
@@ -54,7 +54,15 @@ export function createRuntimes(
   // A failed start was already reported to the caller of `router`.
   const closeRouter = async () => (await routing?.catch(() => undefined))?.close();
   const router = ownRouter ?? nodeRouter;
-  const socket = () => findDockerSocket({ DOCKER_HOST: settings.dockerHost || undefined });
+  const engine = () => addressOfEngine(settings.dockerHost || undefined);
+  const options = {
+    dataDir: settings.dataDir,
+    installation,
+    log: line,
+    publishedPorts: publishedRange(settings),
+    processLimit: settings.processLimit,
+    buildDisk: diskLimits(settings, settings.buildLimitMb),
+  };
 
   // Each is loaded with the first cluster on it: what drives Docker takes 16 MB.
   const make = async (name: string): Promise<Runtime> => {
@@ -62,37 +70,22 @@ export function createRuntimes(
       case 'host': {
         const { createHostRuntime } = await import('#runtimes/host/index.ts');
         return createHostRuntime({
-          dataDir: settings.dataDir,
-          installation,
+          ...options,
           router: await router(),
-          log: line,
-          publishedPorts: publishedRange(settings),
-          processLimit: settings.processLimit,
-          buildDisk: diskLimits(settings, settings.buildLimitMb),
           hidden: hiddenFrom(settings),
           postgresql: embeddedBinaries(),
         });
       }
       case 'docker': {
-        const found = await socket();
-        if (!found)
+        const address = await engine();
+        if (!address)
           throw new RuntimeError(
             'unreachable',
             'No Docker Engine or Podman answers on this machine: start it, or set DOCKER_HOST.',
           );
-        const address = found.startsWith('tcp:') ? { host: found } : { socketPath: found.replace(/^unix:\/\//, '') };
         const { createDockerRuntime } = await import('#runtimes/docker/index.ts');
-        return createDockerRuntime({
-          ...address,
-          installation,
-          router: await router(),
-          dataDir: settings.dataDir,
-          publishedPorts: publishedRange(settings),
-          processLimit: settings.processLimit,
-          buildDisk: diskLimits(settings, settings.buildLimitMb),
-          egressImage: settings.egressImage,
-          log: line,
-        });
+        const { egressImage } = settings;
+        return createDockerRuntime({ ...address, ...options, router: await router(), egressImage });
       }
       case 'fake': {
         const { createFakeRuntime } = await import('#runtimes/fake/index.ts');
@@ -119,7 +112,7 @@ export function createRuntimes(
     router,
     choose: async () => {
       if (settings.runtime !== 'auto') return settings.runtime;
-      return (await socket()) ? 'docker' : 'host';
+      return (await engine()) ? 'docker' : 'host';
     },
     close: async () => {
       for (const runtime of made.values())

@@ -67,7 +67,7 @@ export async function start(
     onStop('heartbeat', await startHeartbeat(base.platform, base.nodeId));
     const tracer = await createTracer(settings.otlpEndpoint, base.nodeId, log);
     onStop('traces', () => tracer.close());
-    const connected = kubernetesClusters(base.platform, base.installation.id);
+    const connected = kubernetesClusters(base);
     const runtimes = createRuntimes(settings, base.installation.id, log, undefined, connected);
     onStop('runtimes', () => runtimes.close());
     const runtime = await runtimes.choose();

@@ -13,6 +13,7 @@ import { rewrapOlder } from '#platform/vault/rotation.ts';
 import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/service/custom-domains/tasks.ts';
 import { DATABASE_TASKS } from '#services/kinds/database/backups/tasks.ts';
+import { PUSH_TASKS } from '#services/mount.ts';
 import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
 import { deleteExpiredEnvironments } from '#services/capabilities/environment/actions/expiry.ts';
 import { removeExpiredReports } from '#services/capabilities/environment/history/build-report.ts';
@@ -60,5 +61,6 @@ export const TASKS: RecurringTask[] = [
   ...CUSTOM_DOMAIN_TASKS,
   ...DATABASE_TASKS,
   ...AGENTIC_TASKS,
+  ...PUSH_TASKS,
   ...RETENTION_TASKS,
 ];

@@ -8,6 +8,7 @@ import type { Settings } from '#platform/settings/index.ts';
 import type { NamedWorkStatus } from '#platform/work/gauges.ts';
 import type { WorkReport } from '#platform/work/index.ts';
 import { SCHEDULE_REPORT } from '#platform/work/schedule.ts';
+import { PUSH_REPORTS } from '#services/pushes/index.ts';
 import { CLUSTER_WORK_REPORT } from '#clusters/work/worker.ts';
 import { ARGO_CD_REPORT } from '#services/kinds/argocd-app/index.ts';
 
@@ -19,6 +20,7 @@ export const WORK_REPORTS: WorkReport[] = [
   ...BACKUP_REPORTS,
   ARGO_CD_REPORT,
   WEBHOOK_REPORT,
+  ...PUSH_REPORTS,
   SCHEDULE_REPORT,
 ];
 

@@ -9,8 +9,12 @@ export interface ConnectedRuntime extends Runtime {
   use(access: ClusterAccess): void;
 }
 
-/** Makes the runtime of a cluster; `renewed` returns the connection as it is now, null if the cluster is gone. */
-type Make = (access: ClusterAccess, renewed: () => Promise<ClusterAccess | null>) => Promise<ConnectedRuntime>;
+/** Makes the runtime of the cluster with an id; `renewed` returns the connection as it is now, null if the cluster is gone. */
+type Make = (
+  id: string,
+  access: ClusterAccess,
+  renewed: () => Promise<ClusterAccess | null>,
+) => Promise<ConnectedRuntime>;
 
 /** Runtimes of clusters that have a connection of their own, one for each. */
 export class ConnectedClusters {
@@ -36,7 +40,7 @@ export class ConnectedClusters {
       const access = await renewed();
       if (!access) throw new RuntimeError('refused', 'The cluster is gone.');
       present?.runtime.use(access);
-      const runtime = present?.runtime ?? (await this.#make(access, renewed));
+      const runtime = present?.runtime ?? (await this.#make(id, access, renewed));
       this.#opened.set(id, { version, runtime });
       return runtime;
     });

@@ -66,7 +66,7 @@ export {
   type ExecutionRow,
 } from '#deployments/executions/queries.ts';
 export { readExecutionLog, readExecutionLogAfter, type ExecutionLine } from '#deployments/executions/log.ts';
-export { listActiveDeployments, lockRunningOf, type DeploymentRow } from '#deployments/queries.ts';
+export { listActiveDeployments, lockRunningOf, lockWaitingPush, type DeploymentRow } from '#deployments/queries.ts';
 export { requestDeployment, snapshotOf, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
 export { findEarlierExecution, findLastExecution, type EarlierExecution } from '#deployments/rollback.ts';
 export { previewDeployment, type DeploymentPreview } from '#deployments/preview.ts';

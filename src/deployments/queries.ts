@@ -59,6 +59,24 @@ export const listActiveDeployments = (db: Database, scope: Scope, environmentId:
     .orderBy('number')
     .execute();
 
+/** Locks the last waiting deployment of an environment if a push requested it: no worker claims it until the commit. */
+export async function lockWaitingPush(db: Database, scope: Scope, environmentId: string) {
+  const last = await db
+    .selectFrom('deployment')
+    .select(['id', 'origin', 'automatic', 'trigger', 'cancel_requested_at', 'whole_environment', 'snapshot'])
+    .where('organization_id', '=', scope.organizationId)
+    .where('environment_id', '=', environmentId)
+    .where('status', '=', 'WAITING')
+    // Plans of the same push wait behind its deployment.
+    .where(sql<boolean>`not (origin = 'GIT' and automatic and trigger = 'RUN')`)
+    .orderBy('number', 'desc')
+    .limit(1)
+    .forUpdate()
+    .executeTakeFirst();
+  const isPush = last?.origin === 'GIT' && last.automatic && last.trigger === 'DEPLOY' && !last.whole_environment;
+  return isPush && last.cancel_requested_at === null ? { id: last.id, snapshot: last.snapshot as Snapshot } : undefined;
+}
+
 export const listServicesOf = (db: Database, scope: Scope, deploymentIds: string[]) =>
   db
     .selectFrom('deployment_service')
@@ -145,6 +163,7 @@ export const joinDeployment = (
     requested_by_name: string;
     origin: string;
     automatic: boolean;
+    kinds: string[];
   },
 ) =>
   db

@@ -35,6 +35,8 @@ export interface DeploymentRequest {
   bestEffort?: boolean;
   /** Requested by a push, a rule or a schedule. */
   automatic?: boolean;
+  /** Waiting deployment that this request joins, locked, with services that it may lack; null to join none. */
+  widens?: string | null | undefined;
   /** Execution that a rollback goes back to, with its resolution. */
   rollback?: { to: NonNullable<Snapshot['rollbackTo']>; resolution: Resolution };
 }
@@ -108,57 +110,65 @@ async function enqueue(
     requested_by_name: context.actor.name,
     origin: context.actor.origin,
     automatic: request.automatic ?? false,
-    kinds: [...new Set(request.services.map(({ kind }) => kind))],
+    kinds: kindsOf(request),
   });
-  if (request.services.length > 0)
-    await queries.insertDeploymentServices(
-      context.db,
-      request.services.map((service) => ({
-        deployment_id: id,
-        organization_id: place.organizationId,
-        environment_id: place.environmentId,
-        number,
-        service_id: service.serviceId,
-        kind: service.kind,
-        name: service.name,
-        icon_uri: service.iconUri,
-        stage_id: service.stage.id,
-        stage_name: service.stage.name,
-        stage_position: service.stage.position,
-        action,
-        sub_action: subActionOf(action, service),
-        details: json({ ...service.details, ...(service.event ? { event: service.event } : {}) }),
-        state: stateOf(action, 'queued'),
-      })),
-    );
+  await insertServices(context, request, { id, number }, request.services);
   return { id, nodeId };
+}
+
+const kindsOf = ({ services }: DeploymentRequest): string[] => [...new Set(services.map(({ kind }) => kind))];
+
+async function insertServices(
+  context: Context,
+  { place, action }: DeploymentRequest,
+  { id, number }: { id: string; number: number },
+  services: ServiceSnapshot[],
+): Promise<void> {
+  if (services.length === 0) return;
+  await queries.insertDeploymentServices(
+    context.db,
+    services.map((service) => ({
+      deployment_id: id,
+      organization_id: place.organizationId,
+      environment_id: place.environmentId,
+      number,
+      service_id: service.serviceId,
+      kind: service.kind,
+      name: service.name,
+      icon_uri: service.iconUri,
+      stage_id: service.stage.id,
+      stage_name: service.stage.name,
+      stage_position: service.stage.position,
+      action,
+      sub_action: subActionOf(action, service),
+      details: json({ ...service.details, ...(service.event ? { event: service.event } : {}) }),
+      state: stateOf(action, 'queued'),
+    })),
+  );
 }
 
 /** Joins the environment's last waiting deployment if action and services are the same and it is no rollback. */
 async function joinLast(context: Context, request: DeploymentRequest, snapshot: Snapshot): Promise<Queued | undefined> {
   const scope = { organizationId: request.place.organizationId };
   const active = await queries.listActiveDeployments(context.db, scope, request.place.environmentId);
-  const last = active.at(-1);
+  const last = request.widens ? active.find(({ id }) => id === request.widens) : active.at(-1);
   if (
     !last ||
     last.status !== 'WAITING' ||
     last.cancel_requested_at ||
     last.action !== request.action ||
     last.trigger !== request.trigger ||
-    request.rollback
+    request.rollback ||
+    (request.widens !== undefined && request.widens !== last.id)
   )
     return undefined;
   if (last.whole_environment !== request.whole) return undefined;
   const before = (last.snapshot as Snapshot).services;
   if (request.action === 'RUN' && eventOfRun(before) !== eventOfRun(request.services)) return undefined;
   const covered = before.map((service) => service.serviceId);
-  if (
-    !sameSet(
-      covered,
-      request.services.map((service) => service.serviceId),
-    )
-  )
-    return undefined;
+  const added = request.services.filter(({ serviceId }) => !covered.includes(serviceId));
+  if (added.length + covered.length !== request.services.length) return undefined;
+  if (added.length > 0 && request.widens !== last.id) return undefined;
   const joined = await queries.joinDeployment(context.db, scope, last.id, {
     snapshot,
     requested_by: context.actor.userId,
@@ -166,14 +176,18 @@ async function joinLast(context: Context, request: DeploymentRequest, snapshot: 
     origin: context.actor.origin,
     // A person who joins gets a person's priority.
     automatic: last.automatic && (request.automatic ?? false),
+    kinds: kindsOf(request),
   });
-  return joined && { id: last.id, nodeId: joined.node_id };
+  if (!joined) return undefined;
+  await insertServices(context, request, last, added);
+  return { id: last.id, nodeId: joined.node_id };
 }
 
-const sameSet = (a: string[], b: string[]): boolean => a.length === b.length && new Set([...a, ...b]).size === a.length;
+/** Longest list of names that a name is added to. */
+const LONGEST_NAMES = 500;
 
 const requesters = (present: string, added: string): string =>
-  present.split(', ').includes(added) ? present : `${present}, ${added}`;
+  present.split(', ').includes(added) || present.length > LONGEST_NAMES ? present : `${present}, ${added}`;
 
 /** Returns the audit event of a request: under its service if it is for just one, else under the environment. */
 export function eventOf(request: Pick<DeploymentRequest, 'place' | 'whole' | 'services'>, type: EventType) {

@@ -3,6 +3,8 @@
  * the database or of HTTP: it receives plain data and returns plain data that another process can continue with.
  */
 import type { Readable, Writable } from 'node:stream';
+import type { EventScaling } from '#kernel/event-scaling.ts';
+import type { CertificateStatus } from '#runtimes/router.ts';
 import { portRefusal, type PortRange } from '#kernel/port-range.ts';
 
 /** Identity of a workload. Every external object (process, container, network, directory) carries it. */
@@ -159,6 +161,15 @@ export interface ProgramSpec {
   secrets: string[];
 }
 
+/** Places of the instances of a service within a cluster of several machines. */
+export interface Placement {
+  /** Labels that a machine must have. */
+  nodeLabels: Record<string, string>;
+  /** True if no two instances of a release may be on one machine; otherwise they are spread as far as there is room. */
+  isApart: boolean;
+  zones: 'Disabled' | 'ScheduleAnyway' | 'DoNotSchedule';
+}
+
 /** Long-running service with all its settings. */
 export interface WorkloadSpec extends ProgramSpec {
   type: 'workload';
@@ -169,7 +180,16 @@ export interface WorkloadSpec extends ProgramSpec {
   liveness: Probe | null;
   /** Number of instances: `min` run; `max` is for runtimes that scale by load. 0 runs none. */
   instances: { min: number; max: number };
+  /** Use, in percent of what an instance requests, at which a runtime that scales by load adds instances; null for no such limit. */
+  scaling?: { cpuPercent: number; memoryPercent: number | null };
+  /** Scaling by events in place of that by load; needs the feature `keda`. */
+  eventScaling?: EventScaling;
   routes: Route[];
+  placement?: Placement;
+  /** True if instances may write to their volumes only. */
+  hasReadOnlyRoot?: boolean;
+  /** Seconds that a request from outside may take, where the way into the cluster can limit that; 0 for no limit. */
+  requestSeconds?: number;
   /** Seconds that `submit` waits until every instance is ready. */
   readyTimeoutSeconds: number;
 }
@@ -490,7 +510,7 @@ export type RuntimeFeature =
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
   host: ['builds', 'machine-programs', 'tasks', 'database-backups', 'egress'],
   docker: ['builds', 'registry-images', 'tasks', 'database-backups', 'egress'],
-  kubernetes: ['registry-images', 'helm'],
+  kubernetes: ['builds', 'registry-images', 'helm', 'keda'],
   fake: ['builds', 'registry-images', 'tasks', 'database-backups', 'egress', 'helm', 'keda', 'older-databases'],
 };
 
@@ -592,6 +612,16 @@ export interface Runtime {
   build?(spec: BuildSpec, context: BuildContext): Promise<{ image: string; cached: boolean }>;
 
   /**
+   * Returns the credentials for pulling an image that `build` returned: null if none are needed, undefined for other images. Present where
+   * built images lie in a registry: nothing of them lies on this machine, and `hasImage` asks the registry.
+   */
+  registryOf?(
+    identity: WorkloadIdentity,
+    image: string,
+    signal?: AbortSignal,
+  ): Promise<RegistryAccess | null | undefined>;
+
+  /**
    * Runs a command to its end and returns how it ended. Its output goes to `context.log`, each line once, including output from before an
    * adoption (as far as it is kept: some 15 MB). Lines of one stream keep their order; both streams are merged roughly by time. The caller
    * masks secrets; files that the runtime keeps on disk are already masked. Aborted, it ends the command and throws `aborted`; called again
@@ -627,6 +657,9 @@ export interface Runtime {
 
   /** Returns CPU and memory of each running instance; empty if nothing of the service exists. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;
+
+  /** Returns the states of the certificates of hosts, where the cluster itself obtains them; one for each host, in their order. */
+  certificates?(hosts: string[]): Promise<CertificateStatus[]>;
 
   /** Returns whether an image that `build` returned still exists. Throws if that cannot be determined now. */
   hasImage?(identity: WorkloadIdentity, image: string): Promise<boolean>;

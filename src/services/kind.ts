@@ -127,6 +127,11 @@ interface KindCapabilities<Spec = unknown> {
    */
   gitSource?(spec: Spec, of?: string): GitSource | null;
   /**
+   * Returns what a push to a repository of the service does: a deployment, a plan, or the record of the newer commit (`NOTE`). Null if pushes
+   * do nothing.
+   */
+  autoDeploy?(spec: Spec): 'DEPLOY' | 'PLAN' | 'NOTE' | null;
+  /**
    * Form of the first version of its history: FAILED and SUCCESS instead of states (`outcomes`), or no such history (`none`). States if
    * absent.
    */

@@ -31,6 +31,7 @@ import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capa
 import { environmentHolder, projectHolder, type Holder } from '#services/service/holder.ts';
 import { holderOf, type Kind } from '#services/kind.ts';
 import { KINDS, READ_KINDS } from '#services/kinds/index.ts';
+import { gitPushRoutes, pushTasks } from '#services/pushes/index.ts';
 import { lifecycleTemplateRoutes } from '#services/lifecycle-template/index.ts';
 import type { ServiceNeeds } from '#services/service/needs.ts';
 import { serviceListRoutes } from '#services/service/list-routes.ts';
@@ -43,6 +44,9 @@ export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.
 
 /** Hooks of all kinds, for the engine: the steps of deployments that need the database. */
 export const HOOKS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.hooks]));
+
+/** Recurring tasks of pushes to the repositories of services. */
+export const PUSH_TASKS = pushTasks(KINDS);
 
 /**
  * Holders with endpoints for variables. Databases (docs/contributing/rules.md 29) and read-only kinds have no scope of variables; variables
@@ -99,6 +103,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...serviceListRoutes([...KINDS, ...READ_KINDS]),
     ...checkRoutes(needs),
     ...gitWebhookRoutes(KINDS),
+    ...gitPushRoutes(),
     ...lifecycleTemplateRoutes,
   ];
 }

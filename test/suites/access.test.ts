@@ -18,6 +18,7 @@ const PUBLIC = [
   'getBuildUsageReport',
   'deleteBuildUsageReport',
   'callAgenticWorkflowWebhook',
+  'receiveGitPush',
   'getOpenApiDocument',
   'getInvitationGuide',
   'listQoveryIps',

@@ -312,6 +312,8 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   cancelAgenticWorkflowDeployment: () => ({ body: {}, refused: 409 }),
   // No setting names an agent.
   callAgenticWorkflowWebhook: () => ({ body: {}, refused: 409 }),
+  // No webhook has the address, and the call no signature.
+  receiveGitPush: () => ({ body: {}, refused: 404 }),
   linkApplicationToDatabase: () => ({ body: { key: key() }, refused: 409 }),
   addBackupDatabase: (world) => ({
     path: `/database/${world.runningDatabaseId}/backup`,

@@ -22,7 +22,11 @@ beforeAll(async () => {
   clone = realpathSync(mkdtempSync(path.join(tmpdir(), 'qd-pages-')));
   chmodSync(clone, 0o755);
   makeClone(clone);
-  program = await Program.start({ QUARTERDECK_RUNTIME: 'host', QUARTERDECK_LOCAL_GIT_ROOTS: clone });
+  program = await Program.start({
+    QUARTERDECK_RUNTIME: 'host',
+    QUARTERDECK_LOCAL_GIT_ROOTS: clone,
+    QUARTERDECK_GIT_POLL_INTERVAL: '2',
+  });
   const { port, operationsPort, proxyPort } = program.running.settings;
   settings = {
     QUARTERDECK_DATA_DIR: program.dataDir,

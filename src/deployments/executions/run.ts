@@ -169,10 +169,13 @@ async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: A
   const opened = await parts.hooks[service.kind]?.open?.(context, service, identity);
   const variables = { ...expanded, secrets: [...new Set([...expanded.secrets, ...(opened?.secrets ?? [])])] };
   const registryId = release.resolution.imageSource?.registryId;
+  const built = await runtime.registryOf?.(identity, release.image, signal);
+  const accessTo = async (id: string | undefined) =>
+    id === undefined ? null : parts.sourcesFor(claim.runtime).registryAccess(organizationId, id);
   const options = {
     proxyDomain: platform.settings.proxyDomain,
     outputPath: outputPathOf(platform.settings.builtInVariablePrefix),
-    registry: registryId ? await parts.sourcesFor(claim.runtime).registryAccess(organizationId, registryId) : null,
+    registry: built === undefined ? await accessTo(registryId) : built,
     opened: opened?.values ?? {},
     bestEffort: false,
     fetched: null,

@@ -6,7 +6,7 @@ import { OUTBOX_CHANNEL, outboxInsert, type DeploymentOutboxEvent } from '#platf
 import type { Span } from '#platform/telemetry/index.ts';
 import type { Activity } from '#deployments/executor/activity.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
-import type { EngineParts, Sources } from '#deployments/executor/engine.ts';
+import { generationOf, type EngineParts, type Sources } from '#deployments/executor/engine.ts';
 import type { ServiceFacts } from '#deployments/executor/facts.ts';
 import { FencedWrite } from '#deployments/executor/fenced-write.ts';
 import type { Slots } from '#deployments/executor/slots.ts';
@@ -17,7 +17,7 @@ import type { Plan, Resolution, Snapshot } from '#deployments/model/snapshot.ts'
 import type { Trigger } from '#deployments/model/states.ts';
 import { outboxEventOf } from '#deployments/outbox-event.ts';
 import { moveServices, type MoveOptions } from '#deployments/queries.ts';
-import type { Runtime } from '#runtimes/runtime.ts';
+import type { Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 export interface RunOptions {
   /** Lease on the deployment. */
@@ -54,6 +54,16 @@ export interface PlannedRun extends Run {
 /** Repositories and registries for what runs on the cluster of the deployment. */
 export const sourcesOf = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): Sources =>
   parts.sourcesFor(claim.names.runtime);
+
+/** Returns the identity of what a service of the deployment makes outside the database. */
+export const identityIn = ({ parts, scope, snapshot, claim }: Run, serviceId: string): WorkloadIdentity => ({
+  installation: parts.installation.id,
+  organizationId: scope.organizationId,
+  projectId: snapshot.projectId,
+  environmentId: snapshot.environmentId,
+  serviceId,
+  generation: generationOf(parts.installation.epoch, claim.deployment.number),
+});
 
 export const writeOf = (run: Run): FencedWrite => new FencedWrite(run.db, run.claim);
 

@@ -22,6 +22,7 @@ import {
   type Run,
   type RunOptions,
 } from '#deployments/executor/run-context.ts';
+import { withoutLostImages } from '#deployments/executor/lost-images.ts';
 import { resolve } from '#deployments/executor/resolve.ts';
 import { runService } from '#deployments/executor/service-run.ts';
 import { loadSteps } from '#deployments/executor/step-log.ts';
@@ -103,9 +104,15 @@ async function prepare(run: Run): Promise<PlannedRun> {
   const facts = await again(() => loadFacts(run.db, run.scope, ids));
   const resolution =
     (deployment.resolution as Resolution | null) ?? (await resolve(resolvingOf(run), run.snapshot, facts, run.signal));
-  const plan = (deployment.plan as Plan | null) ?? makePlan(run.snapshot, resolution, facts, run.parts.kinds);
-  if (!deployment.plan) await start(run, resolution, plan);
   const cluster = { id: run.snapshot.clusterId, runtime: run.claim.names.runtime };
+  const runtimeOf = () => run.parts.runtimes.runtimeOf(cluster);
+  let plan = deployment.plan as Plan | null;
+  if (!plan) {
+    const look = () => withoutLostImages(run, { resolution, facts }, runtimeOf);
+    const there = await inTime(run, 'The runtime did not answer', look);
+    plan = makePlan(run.snapshot, there.resolution, there.facts, run.parts.kinds);
+    await start(run, resolution, plan);
+  }
   if (STARTS.has(run.snapshot.action)) await run.parts.checkPlace(run.scope.organizationId, cluster.id);
   const resumed = isResumed(run.claim);
   return {
@@ -113,10 +120,7 @@ async function prepare(run: Run): Promise<PlannedRun> {
     resolution,
     plan,
     facts,
-    runtime:
-      plan.stages.length > 0
-        ? await inTime(run, 'The runtime did not answer', () => run.parts.runtimes.runtimeOf(cluster))
-        : undefined,
+    runtime: plan.stages.length > 0 ? await inTime(run, 'The runtime did not answer', runtimeOf) : undefined,
     steps: resumed ? await again(() => loadSteps(run.db, run.claim)) : new Map(),
     ended: resumed ? await again(() => loadEnded(run)) : new Map(),
     activity: new Activity({

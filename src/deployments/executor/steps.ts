@@ -7,11 +7,10 @@ import { declaredArguments, readOf, writeOwn } from '#deployments/executor/check
 import { fetchChart } from '#deployments/executor/charts.ts';
 import { checkout, checkoutDirectory } from '#deployments/executor/checkouts.ts';
 import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
-import { generationOf } from '#deployments/executor/engine.ts';
 import { again } from '#deployments/executor/fenced-write.ts';
 import { requireDisk } from '#deployments/executor/disk.ts';
 import { followOutside, goesOn } from '#deployments/executor/following.ts';
-import { sourcesOf } from '#deployments/executor/run-context.ts';
+import { identityIn, sourcesOf } from '#deployments/executor/run-context.ts';
 import type { ServiceWork, StepContext } from '#deployments/executor/service-work.ts';
 import { runTasks } from '#deployments/executor/tasks.ts';
 import type { BuildRecipe, DeployableKind, PlannedTask, WorkloadOptions } from '#deployments/model/kind.ts';
@@ -23,6 +22,7 @@ import type {
   ChartSpec,
   Deployable,
   Handle,
+  RegistryAccess,
   RuntimeContext,
   TaskSpec,
   WorkloadIdentity,
@@ -229,14 +229,7 @@ function missingDockerfile({ run, service }: ServiceWork, { rootPath, dockerfile
   return `No file "${dockerfilePath}" at ${rootPath} of ${where}: commit one there, or set dockerfile_path and root_path.`;
 }
 
-const identityOf = ({ run, service }: ServiceWork): WorkloadIdentity => ({
-  installation: run.parts.installation.id,
-  organizationId: run.scope.organizationId,
-  projectId: run.snapshot.projectId,
-  environmentId: run.snapshot.environmentId,
-  serviceId: service.serviceId,
-  generation: generationOf(run.parts.installation.epoch, run.claim.deployment.number),
-});
+const identityOf = ({ run, service }: ServiceWork): WorkloadIdentity => identityIn(run, service.serviceId);
 
 /** Returns the workload or chart to apply; throws if the runtime refuses it. */
 async function deployableOf(work: ServiceWork): Promise<Deployable> {
@@ -261,6 +254,8 @@ async function routedDomainsOf({ run, service, mask }: ServiceWork): Promise<str
 
 /** Returns whether a deployed service gets an image that is here: that hardly takes disk, and may be what frees some. */
 async function isKnownHere({ runtime, facts }: ServiceWork, workload: WorkloadSpec) {
+  // Nothing of what it deploys lies on this machine.
+  if (runtime.registryOf) return true;
   if (!facts?.handle) return false;
   return (await runtime.hasImage?.(workload.identity, workload.image)) ?? false;
 }
@@ -334,14 +329,20 @@ function refuse({ runtime }: ServiceWork, spec: Deployable | TaskSpec): void {
 async function optionsOf(work: ServiceWork): Promise<WorkloadOptions> {
   const { run, opened } = work;
   const { proxyDomain, builtInVariablePrefix } = run.parts.platform.settings;
-  const registryId = registryOf(work);
-  const registry =
-    registryId === undefined
-      ? null
-      : await again(() => sourcesOf(run).registryAccess(run.scope.organizationId, registryId));
+  const registry = await accessOf(work);
   const { bestEffort } = run.snapshot;
   const fetched = work.fetched ?? null;
   return { proxyDomain, outputPath: outputPathOf(builtInVariablePrefix), registry, opened, bestEffort, fetched };
+}
+
+/** Returns the credentials for pulling the service's image; null if it needs none. */
+async function accessOf(work: ServiceWork): Promise<RegistryAccess | null> {
+  const { run, runtime, image } = work;
+  const built = image ? await again(async () => runtime.registryOf?.(identityOf(work), image, run.signal)) : undefined;
+  if (built !== undefined) return built;
+  const registryId = registryOf(work);
+  if (registryId === undefined) return null;
+  return again(() => sourcesOf(run).registryAccess(run.scope.organizationId, registryId));
 }
 
 /** Returns the registry of the image. A removal uses the released image, whose registry may differ from the configured one. */

@@ -185,6 +185,7 @@ export interface Cluster {
   advanced_settings: Generated<JsonColumn>;
   capabilities: JsonColumn | null;
   cloud_provider: Generated<string>;
+  container_registry_id: Generated<string | null>;
   created_at: Generated<Timestamp>;
   credentials_id: string | null;
   credentials_name: string | null;
@@ -257,6 +258,28 @@ export interface ClusterWork {
   started_at: Timestamp | null;
   status: Generated<string>;
   user_agent: string | null;
+}
+
+export interface CommitStatus {
+  attempts: Generated<number>;
+  claim_token: string | null;
+  commit: string;
+  created_at: Generated<Timestamp>;
+  deployment_id: string;
+  due_at: Generated<Timestamp>;
+  ended_at: Timestamp | null;
+  error: string | null;
+  git_token_id: string;
+  host: string;
+  id: string;
+  lease_until: Timestamp | null;
+  name: string;
+  organization_id: string;
+  owner: string;
+  reported: string | null;
+  service_id: string;
+  started_at: Timestamp | null;
+  status: Generated<string>;
 }
 
 export interface ContainerRegistry {
@@ -552,6 +575,47 @@ export interface FailedInstanceLog {
   service_id: string;
 }
 
+export interface GitBranch {
+  branch: string;
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  error: string | null;
+  failures: Generated<number>;
+  head: string | null;
+  id: string;
+  lease_until: Timestamp | null;
+  next_at: Generated<Timestamp>;
+  organization_id: string;
+  polled: string | null;
+  polled_at: Timestamp | null;
+  repository: string;
+}
+
+export interface GitPush {
+  after_commit: string | null;
+  attempts: Generated<number>;
+  before_commit: string | null;
+  body: string | null;
+  body_digest: string | null;
+  branch: string | null;
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  delivery_id: string;
+  due_at: Generated<Timestamp>;
+  ended_at: Timestamp | null;
+  environment_ids: string[] | null;
+  error: string | null;
+  event: string | null;
+  id: string;
+  lease_until: Timestamp | null;
+  number: Generated<Int8Column>;
+  organization_id: string;
+  outcome: JsonColumn | null;
+  repository: string;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+}
+
 export interface GitToken {
   created_at: Generated<Timestamp>;
   description: string | null;
@@ -568,10 +632,13 @@ export interface GitToken {
 
 export interface GitWebhook {
   created_at: Generated<Timestamp>;
+  git_token_id: string | null;
+  heard_at: Timestamp | null;
   id: string;
   organization_id: string;
   repository: string;
   secret: Buffer;
+  unused_since: Timestamp | null;
   updated_at: Generated<Timestamp>;
 }
 
@@ -1105,6 +1172,7 @@ export interface DB {
   cluster_log: ClusterLog;
   cluster_secret: ClusterSecret;
   cluster_work: ClusterWork;
+  commit_status: CommitStatus;
   container_registry: ContainerRegistry;
   credentials: Credentials;
   cron_schedule: CronSchedule;
@@ -1123,6 +1191,8 @@ export interface DB {
   environment: Environment;
   environment_deployment_rule: EnvironmentDeploymentRule;
   failed_instance_log: FailedInstanceLog;
+  git_branch: GitBranch;
+  git_push: GitPush;
   git_token: GitToken;
   git_webhook: GitWebhook;
   helm_repository: HelmRepository;

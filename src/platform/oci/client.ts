@@ -96,6 +96,23 @@ export class RegistryClient {
     return answer.body;
   }
 
+  /**
+   * Removes the image of a digest with all its tags. Succeeds for a missing one; throws `unsupported` where the registry lets nobody remove
+   * images.
+   */
+  async remove(name: string, digest: string): Promise<void> {
+    checkName(name);
+    if (!isDigest(digest)) throw new RegistryError('not_found', `${digest} is not a digest.`);
+    const ask = { method: 'DELETE' as const, maxBytes: 64 * 1024 };
+    const answer = await this.#sender.send(`/v2/${name}/manifests/${digest}`, ask, `repository:${name}:delete`);
+    if (answer.status < 300 || answer.status === 404) return;
+    if (answer.status === 405 || answer.status === 400)
+      throw new RegistryError('unsupported', `The registry ${this.#host} lets nobody remove images.`);
+    if (answer.status === 401 || answer.status === 403)
+      throw new RegistryError('unauthorized', `The registry ${this.#host} does not let us remove images of ${name}.`);
+    throw this.#refusal(answer, textOf(name, digest));
+  }
+
   /** Tags of an image in the registry's order, at most 5000. */
   async tags(name: string): Promise<string[]> {
     checkName(name);

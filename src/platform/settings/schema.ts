@@ -313,7 +313,7 @@ export const SETTINGS = {
     'DOCKER_HOST',
     '',
     text,
-    'Docker Engine or Podman to use; without it the usual sockets are tried.',
+    'Docker Engine or Podman to use, also for building the images of Kubernetes clusters; without it the usual sockets are tried.',
   ),
   rateLimitPerHour: setting(
     'QUARTERDECK_RATE_LIMIT_PER_HOUR',
@@ -344,6 +344,12 @@ export const SETTINGS = {
     [EXAMPLES],
     folders,
     "Folders under which git URLs may be local paths, separated by colons; at first the project's own examples.",
+  ),
+  gitPollSeconds: setting(
+    'QUARTERDECK_GIT_POLL_INTERVAL',
+    60,
+    integer(0, 86_400),
+    'Seconds between two looks at a branch that services with `auto_deploy` follow, and at a tag of an image; a branch whose webhook has called is looked at once an hour at most. 0 switches the looks off.',
   ),
   githubApiUrl: setting(
     'QUARTERDECK_GITHUB_API_URL',

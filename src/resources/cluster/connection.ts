@@ -1,5 +1,6 @@
 import type { Platform } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
+import { advancedSettingsOf } from '#resources/cluster/advanced-settings.ts';
 import { openClusterSecret } from '#resources/cluster/secrets.ts';
 import type { ClusterAccess } from '#runtimes/runtime.ts';
 
@@ -31,4 +32,16 @@ export async function openConnection(
   // Loaded when one is there: few installations have any.
   const { readAccess } = await import('#resources/cluster/kubeconfig.ts');
   return readAccess(row.organization_id, text);
+}
+
+/** Returns the organization of a cluster, and its registry for built images with the tags for it; undefined if the cluster is gone. */
+export async function findRegistryOfCluster(db: Database, clusterId: string) {
+  const row = await db
+    .selectFrom('cluster')
+    .select(['organization_id', 'container_registry_id', 'advanced_settings'])
+    .where('id', '=', clusterId)
+    .executeTakeFirst();
+  if (!row) return undefined;
+  const tags = advancedSettingsOf(row)['cloud_provider.container_registry.tags'] as Record<string, string>;
+  return { organizationId: row.organization_id, registryId: row.container_registry_id, tags };
 }

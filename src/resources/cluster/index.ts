@@ -1,4 +1,4 @@
-export { refuseCluster } from '#resources/cluster/allowed.ts';
+export { placeRefusal, refuseCluster } from '#resources/cluster/allowed.ts';
 export { clusterRoutes } from '#resources/cluster/routes/index.ts';
 export type {
   ClusterInstance,
@@ -17,5 +17,5 @@ export { listClustersWithCredentials, renameCredentialsOfClusters } from '#resou
 export { CLOUDS, CloudVendor } from '#resources/cluster/schema/vendors.ts';
 export { Feature } from '#resources/cluster/schema/features.ts';
 export { clusterSockets } from '#resources/cluster/sockets.ts';
-export { connectionVersion, openConnection } from '#resources/cluster/connection.ts';
+export { connectionVersion, findRegistryOfCluster, openConnection } from '#resources/cluster/connection.ts';
 export { forgetReached, listWatchedClusters, noteReached } from '#resources/cluster/reached.ts';

@@ -2,7 +2,9 @@ import { invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { locateImage, parseRegistry, registryHost, type RegistryAccess } from '#platform/oci/index.ts';
-import { loginOf } from '#resources/registry/login.ts';
+import type { SplitConfiguration } from '#resources/registry/configuration.ts';
+import { createEcrRepository } from '#resources/registry/ecr.ts';
+import { ecrApiOf, loginOf, type LoginParts } from '#resources/registry/login.ts';
 import { findRegistryById, holdRegistry, listRegistries, type RegistryRow } from '#resources/registry/queries.ts';
 import { openSecrets } from '#resources/registry/secrets.ts';
 
@@ -42,16 +44,35 @@ export async function accessTo(
   row: RegistryRow,
   signal?: AbortSignal,
 ): Promise<RegistryAccess & { host: string }> {
-  const secrets = await openSecrets(parts, row.organization_id, 'container_registry', row.id, row.secrets);
-  const http = createHttpClient({ allowedPrivateAddresses: parts.settings.allowedPrivateAddresses });
-  const split = { config: row.config as Record<string, string>, secrets };
-  const credentials = await loginOf(split, {
-    http,
-    now: parts.clock.now(),
-    ecrUrl: parts.settings.ecrUrl,
-    ...(signal ? { signal } : {}),
-  });
+  const credentials = await loginOf(await openConfiguration(parts, row), loginParts(parts, signal));
   return { organizationId: row.organization_id, url: row.url, host: registryHost(row.url), credentials };
+}
+
+const loginParts = ({ settings, clock }: Parts, signal?: AbortSignal): LoginParts => ({
+  http: createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses }),
+  now: clock.now(),
+  ecrUrl: settings.ecrUrl,
+  ...(signal ? { signal } : {}),
+});
+
+const openConfiguration = async (parts: Parts, row: RegistryRow): Promise<SplitConfiguration> => ({
+  config: row.config as Record<string, string>,
+  secrets: await openSecrets(parts, row.organization_id, 'container_registry', row.id, row.secrets),
+});
+
+/**
+ * Creates a repository in a registry of an organization that takes no image before that: Amazon's. Others make their repositories by
+ * themselves. Never inside a transaction. Throws RegistryError.
+ */
+export async function createRepository(
+  parts: Parts,
+  { organizationId, registryId }: { organizationId: string; registryId: string },
+  { name, tags }: { name: string; tags: Record<string, string> },
+  signal?: AbortSignal,
+): Promise<void> {
+  const row = await findRegistryById(parts.db, [organizationId], registryId);
+  const ecr = row && ecrApiOf(await openConfiguration(parts, row), loginParts(parts, signal));
+  if (ecr) await createEcrRepository(ecr, name, tags);
 }
 
 /**

@@ -1,4 +1,4 @@
-export { findRegistry, findRegistryOf, registryAccess } from '#resources/registry/access.ts';
+export { createRepository, findRegistry, findRegistryOf, registryAccess } from '#resources/registry/access.ts';
 export { credentialFields } from '#resources/registry/configuration.ts';
 export { keep, type KindShape } from '#resources/registry/keeping.ts';
 export { availableOf, deleteUnused, toKeptView } from '#resources/registry/kept.ts';

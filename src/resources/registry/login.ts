@@ -1,7 +1,7 @@
 import type { HttpClient } from '#platform/http-client/index.ts';
 import { RegistryError, type Credentials } from '#platform/oci/index.ts';
 import type { SplitConfiguration } from '#resources/registry/configuration.ts';
-import { ecrLogin } from '#resources/registry/ecr.ts';
+import { ecrLogin, type EcrApi } from '#resources/registry/ecr.ts';
 
 /** Parts that `loginOf` needs to ask another system for a password, where a registry takes such passwords. */
 export interface LoginParts {
@@ -16,18 +16,9 @@ export interface LoginParts {
  * User name and password by which a registry is entered; null where it is entered without. Throws RegistryError for credentials that
  * take an identity in a cloud, which this program has not: of Amazon's roles, Google's workload identity and Azure's directory.
  */
-export async function loginOf(
-  { config, secrets }: SplitConfiguration,
-  { http, now, ecrUrl, signal }: LoginParts,
-): Promise<Credentials | null> {
-  if (secrets['secret_access_key'])
-    return ecrLogin(
-      http,
-      { template: ecrUrl, region: String(config['region']) },
-      { accessKeyId: String(config['access_key_id']), secretAccessKey: String(secrets['secret_access_key']) },
-      now,
-      signal,
-    );
+export async function loginOf({ config, secrets }: SplitConfiguration, parts: LoginParts): Promise<Credentials | null> {
+  const ecr = ecrApiOf({ config, secrets }, parts);
+  if (ecr) return ecrLogin(ecr);
   // Scaleway's registries take any user name with the secret key.
   if (secrets['scaleway_secret_key']) return { username: 'nologin', password: String(secrets['scaleway_secret_key']) };
   if (secrets['json_credentials']) return googleLogin(String(secrets['json_credentials']));
@@ -37,6 +28,22 @@ export async function loginOf(
   if (config['azure_tenant_id']) throw foreign('a directory of Azure', 'username and password');
   return null;
 }
+
+/** Returns the API of Amazon's registries, where the configuration is for one of them. */
+export const ecrApiOf = (
+  { config, secrets }: SplitConfiguration,
+  { http, now, ecrUrl, signal }: LoginParts,
+): EcrApi | undefined =>
+  secrets['secret_access_key']
+    ? {
+        http,
+        template: ecrUrl,
+        region: String(config['region']),
+        keys: { accessKeyId: String(config['access_key_id']), secretAccessKey: String(secrets['secret_access_key']) },
+        at: now,
+        ...(signal ? { signal } : {}),
+      }
+    : undefined;
 
 const foreign = (identity: string, instead: string) =>
   new RegistryError(

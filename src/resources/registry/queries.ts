@@ -5,8 +5,19 @@ import { sql, type Database, type DB, type Scope } from '#platform/database/inde
 const SERVICES_COUNT = sql<number>`(select count(*) from service where service.container_registry_id = container_registry.id
   and service.organization_id = container_registry.organization_id)`;
 
+/** First cluster whose built images are pushed to the registry. */
+const CLUSTER = sql<{
+  id: string;
+  name: string;
+} | null>`(select json_build_object('id', c.id, 'name', c.name) from cluster c
+  where c.container_registry_id = container_registry.id and c.organization_id = container_registry.organization_id
+  order by c.created_at, c.id limit 1)`;
+
 const selectRegistries = (db: Database) =>
-  db.selectFrom('container_registry').selectAll().select(SERVICES_COUNT.as('services'));
+  db
+    .selectFrom('container_registry')
+    .selectAll()
+    .select([SERVICES_COUNT.as('services'), CLUSTER.as('cluster')]);
 
 export type RegistryRow = NonNullable<Awaited<ReturnType<typeof findRegistryById>>>;
 

@@ -1,4 +1,4 @@
-import { internal } from '#kernel/errors.ts';
+import { conflict, internal } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
@@ -10,8 +10,11 @@ import type { ContainerRegistryRequest } from '#resources/registry/schema.ts';
 
 const TABLE = 'container_registry' as const;
 
-/** A registry as it is answered. */
-export const toRegistryView = toKeptView;
+/** Returns a registry as it is answered. */
+export const toRegistryView = (row: queries.RegistryRow) => ({
+  ...toKeptView(row),
+  ...(row.cluster ? { cluster: row.cluster } : {}),
+});
 
 /** Lists the kinds of registries, each with the fields that it requires. */
 export const availableRegistries = () => availableOf(REGISTRY_KINDS, REGISTRIES);
@@ -47,9 +50,13 @@ export async function editRegistry(context: Context, present: queries.RegistryRo
   return after;
 }
 
-/** Deletes a registry; 409 while services use it. */
+/** Deletes a registry; 409 while services use it, or a cluster whose built images are pushed there. */
 export async function deleteRegistry(context: Context, row: queries.RegistryRow): Promise<void> {
   const { organization_id: organizationId, id } = row;
+  if (row.cluster)
+    throw conflict(
+      `Images that are built for cluster ${row.cluster.name} are pushed to the container registry ${row.name}: give the cluster another one first (its advanced setting registry.id).`,
+    );
   await deleteUnused('container registry', row, () => queries.deleteRegistryRow(context.db, { organizationId }, id));
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(row), before: toRegistryView(row) });
 }

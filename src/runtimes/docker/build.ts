@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
+import { tagOf } from '#runtimes/image-store.ts';
 import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
 import { withinDisk } from '#runtimes/tools/disk-limits.ts';
 import type { BaseImage, BuildContext, BuildSpec, RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
@@ -24,11 +25,9 @@ import { findImages } from './search.ts';
 /** Output lines that a failed build's error repeats. */
 const LAST_LINES = 20;
 
-/** Returns the image name for a cache key: the key itself as the tag if it is a valid one, else its hash. */
-export function imageTag(serviceId: string, cacheKey: string): string {
-  const valid = /^\w[\w.-]{0,127}$/.test(cacheKey);
-  return `${imageRepository(serviceId)}:${valid ? cacheKey : createHash('sha256').update(cacheKey).digest('hex')}`;
-}
+/** Returns the image name for a cache key. */
+export const imageTag = (serviceId: string, cacheKey: string): string =>
+  `${imageRepository(serviceId)}:${tagOf(cacheKey)}`;
 
 /** Builds an image and returns its local id; an image with the same cache key is returned at once. */
 export async function buildImage(
@@ -239,7 +238,7 @@ export async function removeImages(
 }
 
 /** Removes an image; returns false if a container uses it. A missing image is no error. */
-async function removeImage(node: DockerNode, name: string): Promise<boolean> {
+export async function removeImage(node: DockerNode, name: string): Promise<boolean> {
   try {
     await unless([404], node.engine.getImage(name).remove());
     return true;

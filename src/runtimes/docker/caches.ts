@@ -25,7 +25,7 @@ export async function trimCaches(node: DockerNode, limits: CacheLimits, signal: 
 }
 
 /** Removes the least recently used parts of the build cache until at most `keptBytes` remain; returns the bytes freed. */
-async function pruneBuilds(engine: Docker, keptBytes: number, abortSignal: AbortSignal): Promise<number> {
+export async function pruneBuilds(engine: Docker, keptBytes: number, abortSignal: AbortSignal): Promise<number> {
   // Engines since API 1.48 call it reserved-space and still know the former name.
   const query = new URLSearchParams({ all: 'true', 'keep-storage': String(keptBytes) });
   const answer = await unless(

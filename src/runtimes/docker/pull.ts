@@ -5,6 +5,7 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import type { ProgramSpec, RegistryAccess, RuntimeContext } from '#runtimes/runtime.ts';
 import { BuildProgress } from './build-progress.ts';
 import { asRuntimeError, engineMessage, unless } from './errors.ts';
+import { LayerCount } from './layer-count.ts';
 import type { DockerNode } from './node.ts';
 import { digestOf, isPinned, registryHost } from './references.ts';
 
@@ -37,6 +38,9 @@ export async function ensureHelperImage(node: DockerNode, reference: string, con
   return (await node.engine.getImage(reference).inspect()).Id;
 }
 
+/** Returns credentials as the engine takes them with one request. */
+export const authOf = ({ username, password, host }: RegistryAccess) => ({ username, password, serveraddress: host });
+
 /** Pulls an image. The credentials go with this one request: the engine keeps none. */
 async function pull(
   engine: Docker,
@@ -44,16 +48,12 @@ async function pull(
   registry: RegistryAccess | null,
   { signal, log }: RuntimeContext,
 ): Promise<void> {
-  const layers = new LayerCount(log);
+  const layers = new LayerCount(log, /^(Pull complete|Already exists)$/, 'there');
   const progress = new BuildProgress(
     (line) => log(line),
     (id, status) => layers.tell(id, status),
   );
-  const authconfig = registry && {
-    username: registry.username,
-    password: registry.password,
-    serveraddress: registry.host,
-  };
+  const authconfig = registry && authOf(registry);
   try {
     const options = { abortSignal: signal, ...(authconfig ? { authconfig } : {}) };
     const stream = (await engine.pull(reference, options)) as Readable;
@@ -67,26 +67,6 @@ async function pull(
   if (progress.error === null) return;
   const said = maskOf(registry ? [registry.password] : [])(progress.error);
   throw new RuntimeError('failed', `${pullProblem(reference, said, registry !== null)} The engine says: ${said}`);
-}
-
-/** Reports how many of an image's layers are present; one line per change, however much the engine reports in between. */
-class LayerCount {
-  readonly #log: (line: string) => void;
-  readonly #known = new Set<string>();
-  readonly #there = new Set<string>();
-
-  constructor(log: (line: string) => void) {
-    this.#log = log;
-  }
-
-  tell(id: string, status: string): void {
-    // The reference itself comes as an id, too ("Pulling from …").
-    if (/^Pulling from/.test(status)) return;
-    this.#known.add(id);
-    if (!/^(Pull complete|Already exists)$/.test(status) || this.#there.has(id)) return;
-    this.#there.add(id);
-    this.#log(`${this.#there.size} of ${this.#known.size} layers are there.`);
-  }
 }
 
 /** Explains why a pull was refused, with a remedy. Docker Hub also answers "denied" for images that it does not have. */

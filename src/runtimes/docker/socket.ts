@@ -38,6 +38,15 @@ export async function findDockerSocket(env: Record<string, string | undefined>):
   return candidates[answers.indexOf(true)] ?? null;
 }
 
+/** Returns the engine that answers, as a client of it takes its address; null if there is none. */
+export async function addressOfEngine(
+  dockerHost: string | undefined,
+): Promise<{ host: string } | { socketPath: string } | null> {
+  const found = await findDockerSocket({ DOCKER_HOST: dockerHost });
+  if (!found) return null;
+  return HTTP.some((protocol) => found.startsWith(protocol)) ? { host: found } : { socketPath: found };
+}
+
 function answersPing(address: string): Promise<boolean> {
   const target = addressOf(address);
   if (!target) return Promise.resolve(false);

@@ -10,9 +10,10 @@ const SLOW_SECONDS = 180;
 
 /** Calls without a limit: their callers end them by signals. */
 const UNLIMITED = [
-  // The context is read, the image's layers are fetched.
+  // The context is read, the image's layers are fetched or sent.
   /^\/build\?/,
   /^\/images\/create\?/,
+  /^\/images\/.+\/push\?/,
   // Answered when a container ends, or with its output.
   /^\/containers\/[^/]+\/(wait|attach)\b/,
   /^\/events\?/,

@@ -13,22 +13,38 @@ export interface Cluster {
 
 /** Paths of the objects of each kind, below the API server's root. */
 const GROUPS: Record<string, string> = {
+  Certificate: '/apis/cert-manager.io/v1/certificates',
+  ClusterIssuer: '/apis/cert-manager.io/v1/clusterissuers',
   ConfigMap: '/api/v1/configmaps',
   CronJob: '/apis/batch/v1/cronjobs',
   DaemonSet: '/apis/apps/v1/daemonsets',
   Deployment: '/apis/apps/v1/deployments',
+  GRPCRoute: '/apis/gateway.networking.k8s.io/v1/grpcroutes',
+  Gateway: '/apis/gateway.networking.k8s.io/v1/gateways',
+  HTTPRoute: '/apis/gateway.networking.k8s.io/v1/httproutes',
+  HorizontalPodAutoscaler: '/apis/autoscaling/v2/horizontalpodautoscalers',
   Ingress: '/apis/networking.k8s.io/v1/ingresses',
+  IngressClass: '/apis/networking.k8s.io/v1/ingressclasses',
+  ListenerSet: '/apis/gateway.networking.k8s.io/v1/listenersets',
   Job: '/apis/batch/v1/jobs',
   Namespace: '/api/v1/namespaces',
   NetworkPolicy: '/apis/networking.k8s.io/v1/networkpolicies',
   PersistentVolumeClaim: '/api/v1/persistentvolumeclaims',
   Pod: '/api/v1/pods',
+  PodDisruptionBudget: '/apis/policy/v1/poddisruptionbudgets',
+  PodMetrics: '/apis/metrics.k8s.io/v1beta1/pods',
+  ScaledObject: '/apis/keda.sh/v1alpha1/scaledobjects',
   Secret: '/api/v1/secrets',
   Service: '/api/v1/services',
   StatefulSet: '/apis/apps/v1/statefulsets',
+  TriggerAuthentication: '/apis/keda.sh/v1alpha1/triggerauthentications',
 };
 
 export type Kind = keyof typeof GROUPS;
+
+/** Returns the API of a kind, such as `apps/v1`; null for a kind that this program does not know. */
+export const apiOf = (kind: Kind): string | null =>
+  GROUPS[kind]?.replace(/^\/apis?\//, '').replace(/\/[^/]+$/, '') ?? null;
 
 /** Number of objects in a page of a list: some 15 KB each, well below the longest answer that is read. */
 const PAGE = 50;
@@ -72,11 +88,15 @@ export async function list<T extends ClusterObject>(
  * Applies an object on the server: fields that are ours become as given, those of others stay. With a `resourceVersion` it is refused
  * (409) if the object has changed since it was read.
  */
-export const apply = <T extends ClusterObject>({ connection }: Cluster, object: ClusterObject): Promise<T> =>
+export const apply = <T extends ClusterObject>(
+  { connection }: Cluster,
+  object: ClusterObject,
+  fieldManager: string = FIELD_MANAGER,
+): Promise<T> =>
   connection.call<T>('PATCH', pathOf(object.kind, object.metadata.namespace, object.metadata.name), {
     body: object,
     type: 'application/apply-patch+yaml',
-    query: { fieldManager: FIELD_MANAGER, force: true },
+    query: { fieldManager, force: true },
   });
 
 /** Removes an object with everything that it made. Succeeds if there is none. */

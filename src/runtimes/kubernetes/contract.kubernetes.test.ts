@@ -1,14 +1,23 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { inject } from 'vitest';
+import { afterAll, beforeAll, inject } from 'vitest';
 import { describeRuntimeContract } from '#runtimes/runtime.contract.ts';
 import { addNode } from '#test/harness/docker-images.ts';
 import { importImage } from '#test/harness/kubernetes-cluster.ts';
+import { startMetricsApi, type MetricsApi } from '#test/harness/kubernetes/metrics-api.ts';
 import { createKubernetesRuntime } from './index.ts';
 import { TestGateway, leftoversOf, makeVolumes, openCluster, removeMade } from './testing.ts';
 
 /** Volumes that the tests of storage need; the cluster has nothing that makes them. */
 const VOLUMES = 16;
+
+let metrics: MetricsApi | undefined;
+beforeAll(async () => {
+  const cluster = inject('kubernetes');
+  // A cluster that was there before has its own.
+  if (cluster.directory !== null) metrics = await startMetricsApi(cluster);
+});
+afterAll(() => metrics?.stop());
 
 describeRuntimeContract(
   'kubernetes',

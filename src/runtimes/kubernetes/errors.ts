@@ -27,6 +27,9 @@ export async function unlessGone<T>(call: Promise<T>): Promise<T | null> {
 /** Returns whether a write met another one: the object has changed since it was read, or was created meanwhile. */
 export const isConflict = (error: unknown): boolean => error instanceof ApiError && error.status === 409;
 
+/** Returns whether the server of an aggregated API does not answer the API server. */
+export const isUnavailable = (error: unknown): boolean => error instanceof ApiError && error.status === 503;
+
 /** Remedies for refusals of the API server, by its reason. */
 const REMEDIES: Record<string, string> = {
   Unauthorized: 'The cluster does not accept the credentials of its kubeconfig: replace the kubeconfig.',

@@ -1,6 +1,5 @@
 import {
   RuntimeError,
-  publishedPorts,
   type ChartSpec,
   type ClusterAccess,
   type Deployable,
@@ -22,10 +21,13 @@ import { observeChart } from './helm/observe.ts';
 import { submitChart } from './helm/release.ts';
 import { chartServices } from './helm/routes.ts';
 import { followChart, restartChart } from './helm/stop.ts';
+import { buildingOf, withBuilds, type ClusterImages } from './images.ts';
 import { removeEnvironment, removeService, restartService, stopService } from './lifecycle.ts';
 import { readLogs } from './logs.ts';
+import { measureService } from './metrics.ts';
 import { MOST_SECRET_BYTES } from './objects.ts';
 import { listWorkloads, observeService } from './observe.ts';
+import { readCertificates } from './outside.ts';
 import { reportOf } from './report.ts';
 import { followRollout } from './rollout.ts';
 import { submitRelease } from './submit.ts';
@@ -34,6 +36,8 @@ export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
   /** Absolute path of the program helm; empty for the one of the usual PATH. */
   helm?: string;
+  /** Builder and registries for images that are built for the cluster; without them nothing is built. */
+  images?: ClusterImages;
 }
 
 /** Runtime of one cluster. */
@@ -46,6 +50,7 @@ export interface KubernetesRuntime extends Runtime {
 export function createKubernetesRuntime({
   installation,
   helm,
+  images,
   ...options
 }: KubernetesRuntimeOptions): KubernetesRuntime {
   const connection = new Connection(options);
@@ -54,7 +59,8 @@ export function createKubernetesRuntime({
   const cluster: Cluster = { connection, installation, helm: helm || findProgram('helm') };
   return {
     name: 'kubernetes',
-    check: () => reportOf(cluster),
+    check: async () => withBuilds(cluster, images, await reportOf(cluster)),
+    ...(images ? buildingOf(images) : {}),
     refusals,
     use: (access) => connection.use(access),
     submit: (spec, context) =>
@@ -81,6 +87,8 @@ export function createKubernetesRuntime({
     exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
     diff: (chart, context) => told(diffChart(cluster, chart, context), context.signal),
     chartServices: ({ identity, data }) => told(chartServices(cluster, identity, String(data['hostname']))),
+    certificates: (hosts) => told(readCertificates(cluster, hosts)),
+    metrics: (handle) => told(measureService(cluster, handle)),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
     list: () => told(listWorkloads(cluster)),
     close: () => connection.close(),
@@ -126,11 +134,6 @@ function chartRefusals({ values }: ChartSpec): string[] {
 
 function workloadRefusals(spec: WorkloadSpec): string[] {
   const refused: string[] = [];
-  const published = publishedPorts(spec.ports);
-  if (published.length > 0)
-    refused.push(
-      `TCP and UDP ports are not published on Kubernetes yet (${published.map(({ name }) => name).join(', ')}): make them private.`,
-    );
   const texts = [...Object.values(spec.environment), ...spec.files.map(({ content }) => content)];
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   if (bytes > MOST_SECRET_BYTES)

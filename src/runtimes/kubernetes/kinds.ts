@@ -10,6 +10,8 @@ interface Metadata {
   generation?: number;
   creationTimestamp?: string;
   deletionTimestamp?: string;
+  /** Owners of fields, by field manager. */
+  managedFields?: { manager?: string; fieldsV1?: Record<string, unknown> }[];
 }
 
 export interface ClusterObject {
@@ -32,11 +34,14 @@ export interface Template {
 }
 
 export interface DeploymentObject extends ClusterObject {
-  spec: { replicas: number; progressDeadlineSeconds: number; template: Template } & Record<string, unknown>;
+  /** Without a number of replicas, an autoscaler of the cluster chooses it. */
+  spec: { replicas?: number; progressDeadlineSeconds: number; template: Template } & Record<string, unknown>;
 }
 
-interface Condition {
+export interface Condition {
   type: string;
+  /** Generation of the object that the condition is about. */
+  observedGeneration?: number;
   status: 'True' | 'False' | 'Unknown';
   reason?: string;
   message?: string;

@@ -20,6 +20,8 @@ export const ANNOTATION = {
 
 /** Name under which we own fields of objects. */
 export const FIELD_MANAGER = 'quarterdeck';
+/** Name under which the number of pods is handed over to an autoscaler. */
+export const SCALING_MANAGER = 'quarterdeck-scaling';
 
 /** Namespace of an environment. */
 export const namespaceOf = ({ environmentId }: Pick<EnvironmentIdentity, 'environmentId'>): string =>

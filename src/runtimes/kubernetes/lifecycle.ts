@@ -8,8 +8,9 @@ import {
 } from '#runtimes/runtime.ts';
 import { find, list, remove, type Cluster, type Kind } from './cluster.ts';
 import type { Pod } from './kinds.ts';
+import { extensionsOf, isThere } from './extensions.ts';
 import { LABEL, namespaceOf, ofService } from './labels.ts';
-import { applyDeployment, stopped, withRestart } from './submit.ts';
+import { applyRelease, removeRollout, stopped, withRestart } from './submit.ts';
 import { uninstallChart } from './helm/remove.ts';
 import { stopChart } from './helm/stop.ts';
 import { changeRecord, readRecord, type ServiceRecord } from './record.ts';
@@ -32,8 +33,8 @@ export async function stopService(
   });
   if (!before) return;
   const { serving, hostname } = before as ServiceRecord;
-  if (serving) await applyDeployment(cluster, identity, stopped(serving.deployment));
-  else await remove(cluster, 'Deployment', namespaceOf(identity), hostname);
+  if (serving) await applyRelease(cluster, identity, stopped(serving));
+  else await removeRollout(cluster, identity, hostname);
   await untilGone(cluster, identity, ['Pod'], context.signal);
 }
 
@@ -44,17 +45,25 @@ export async function restartService(cluster: Cluster, handle: Handle, asked: nu
   const record = await changeRecord(cluster, { ...identity, generation: asked }, (present) => {
     if (!present?.serving) return null;
     const { generation, deployment } = present.serving;
-    return { ...present, generation, candidate: { generation, deployment: withRestart(deployment, asked) } };
+    return { ...present, generation, candidate: { ...present.serving, deployment: withRestart(deployment, asked) } };
   });
   if (!record?.candidate) throw new RuntimeError('failed', 'There is no release to restart: deploy the service.');
-  await applyDeployment(cluster, identity, record.candidate.deployment);
+  await applyRelease(cluster, identity, record.candidate);
   return handle;
 }
 
 /** Kinds of what a service has in its namespace; the record goes last, because it tells of the rest. */
 const KINDS: Kind[] = [
+  'ScaledObject',
+  'HorizontalPodAutoscaler',
+  'PodDisruptionBudget',
   'Deployment',
+  'TriggerAuthentication',
+  'HTTPRoute',
+  'ListenerSet',
+  'GRPCRoute',
   'Ingress',
+  'Certificate',
   'NetworkPolicy',
   'Service',
   'Secret',
@@ -70,7 +79,8 @@ export async function removeService(
 ): Promise<void> {
   const record = await readRecord(cluster, identity);
   if (record?.chart) await uninstallChart(cluster, identity, record, context);
-  for (const kind of KINDS) {
+  const extensions = await extensionsOf(cluster);
+  for (const kind of KINDS.filter((one) => isThere(one, extensions))) {
     if (kind === 'ConfigMap') await untilGone(cluster, identity, ['Pod', 'PersistentVolumeClaim'], context.signal);
     for (const { metadata } of await list(cluster, kind, namespaceOf(identity), ofService(identity)))
       await remove(cluster, kind, namespaceOf(identity), metadata.name);

@@ -32,9 +32,16 @@ describe('the objects of a release', () => {
   });
 
   test('are no Service and no Ingress for a workload without ports and routes', () => {
-    expect(kindsOf(spec())).toEqual(['Secret', 'Service', 'Ingress', 'NetworkPolicy']);
+    expect(kindsOf(spec())).toEqual(['Secret', 'Service', 'NetworkPolicy', 'Ingress']);
     expect(kindsOf(spec({ ports: [], routes: [] }))).toEqual(['Secret']);
     expect(kindsOf(spec({ storage: [{ id: 'a', mountPath: '/a', sizeGib: 3 }] }))).toContain('PersistentVolumeClaim');
+  });
+
+  test('run without new privileges, and with a read-only root where the service says so', () => {
+    const context = { allowPrivilegeEscalation: false, capabilities: { drop: ['NET_RAW', 'MKNOD'] } };
+    expect(containerOf(spec())['securityContext']).toEqual(context);
+    const strict = containerOf(spec({ hasReadOnlyRoot: true }))['securityContext'];
+    expect(strict).toEqual({ ...context, readOnlyRootFilesystem: true });
   });
 
   test('recreate what has volumes, and replace the rest without a gap', () => {

@@ -1,10 +1,15 @@
 import type { ClusterObject, Container, DeploymentObject, Template } from './kinds.ts';
-import type { Annotations, Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
-import { ANNOTATION, LABEL, identityLabels, namespaceOf } from './labels.ts';
-import { publicPolicy } from './policies.ts';
+import type { Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+import { BARE, type Extensions } from './extensions.ts';
+import { ANNOTATION, LABEL, identityLabels } from './labels.ts';
+import { annotationsFor, metadataOf, nameOf } from './metadata.ts';
+import { placementOf } from './placement.ts';
+import type { KeptRelease } from './record.ts';
+import { routesOf } from './routing.ts';
+import { autoscalerOf, budgetOf, isEventScaled, isScaled } from './scaling.ts';
 
 /** Name of the container that runs the workload. */
-const CONTAINER = 'app';
+export const CONTAINER = 'app';
 /** Seconds between the withdrawal of a pod from its Service and SIGTERM: until then nodes and gateways have learnt of it. */
 const DRAIN_SECONDS = 2;
 /** Bytes that the variables and files of a release may take together: a Secret has at most 1 MiB. */
@@ -14,14 +19,34 @@ const secretName = ({ hostname, identity }: WorkloadSpec): string => `${hostname
 const registryName = ({ hostname }: WorkloadSpec): string => `${hostname}-registry`;
 const claimName = (storageId: string): string => `data-${storageId}`;
 
-/** Returns all objects of a release but its Deployment, in the order in which they are applied. */
-export function companionsOf(spec: WorkloadSpec): ClusterObject[] {
+/** Returns a release as its record keeps it; `eventScaler` scales it by events. */
+export function releaseOf(spec: WorkloadSpec, companions: ClusterObject[], eventScaler?: ClusterObject): KeptRelease {
+  const { generation } = spec.identity;
+  const byLoad = () => (isScaled(spec) ? autoscalerOf(spec, metadataOf(spec, spec.hostname, 'HPA')) : null);
+  const autoscaler = eventScaler ?? byLoad();
+  const objects = companions.filter(({ kind }) => kind !== 'PersistentVolumeClaim').map(nameOf);
+  return {
+    generation,
+    deployment: deploymentOf(spec),
+    ...(autoscaler ? { autoscaler } : {}),
+    // The variables of each release go when the next one serves.
+    objects: objects.filter((name) => name !== `Secret/${secretName(spec)}`).flatMap(withSecret),
+  };
+}
+
+/** Adds the Secret that cert-manager writes for a Certificate. */
+const withSecret = (name: string): string[] =>
+  name.startsWith('Certificate/') ? [name, name.replace('Certificate', 'Secret')] : [name];
+
+/** Returns all objects of a release but its Deployment and its autoscaler, in the order in which they are applied. */
+export function companionsOf(spec: WorkloadSpec, extensions: Extensions = BARE): ClusterObject[] {
   return [
     variablesOf(spec),
     ...(spec.registry ? [registryOf(spec, spec.registry)] : []),
     ...spec.storage.map((storage) => claimOf(spec, storage)),
     ...(spec.ports.length > 0 ? [serviceOf(spec)] : []),
-    ...(spec.routes.length > 0 ? [ingressOf(spec), publicPolicy(spec)] : []),
+    ...routesOf(spec, extensions),
+    ...(spec.instances.min > 1 ? [budgetOf(spec, metadataOf(spec, spec.hostname, 'PDB'))] : []),
   ];
 }
 
@@ -38,7 +63,7 @@ export function deploymentOf(spec: WorkloadSpec): DeploymentObject {
       annotations: { ...metadata.annotations, [ANNOTATION.name]: spec.displayName },
     },
     spec: {
-      replicas: spec.instances.min,
+      ...(isScaled(spec) || isEventScaled(spec) ? {} : { replicas: spec.instances.min }),
       revisionHistoryLimit: 1,
       progressDeadlineSeconds: Math.max(1, spec.readyTimeoutSeconds),
       selector: { matchLabels: { [LABEL.service]: identity.serviceId } },
@@ -64,6 +89,7 @@ function templateOf(spec: WorkloadSpec): Template {
       enableServiceLinks: false,
       terminationGracePeriodSeconds: spec.gracePeriodSeconds + DRAIN_SECONDS,
       securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+      ...placementOf(spec),
       ...(spec.registry ? { imagePullSecrets: [{ name: registryName(spec) }] } : {}),
       containers: [containerOf(spec)],
       volumes: [
@@ -99,7 +125,12 @@ function containerOf(spec: WorkloadSpec): Container {
     ...(readiness ? { readinessProbe: probeOf(readiness) } : {}),
     ...(spec.liveness ? { livenessProbe: probeOf(spec.liveness) } : {}),
     lifecycle: { preStop: { sleep: { seconds: DRAIN_SECONDS } } },
-    securityContext: { allowPrivilegeEscalation: false },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      // Images may start as root and change their user; none needs packets of its own making or device files.
+      capabilities: { drop: ['NET_RAW', 'MKNOD'] },
+      ...(spec.hasReadOnlyRoot ? { readOnlyRootFilesystem: true } : {}),
+    },
     volumeMounts: [
       ...spec.files.map(({ path }, n) => ({ name: 'files', mountPath: path, subPath: fileKey(n), readOnly: true })),
       ...spec.storage.map(({ id, mountPath }) => ({ name: claimName(id), mountPath })),
@@ -196,37 +227,3 @@ const serviceOf = (spec: WorkloadSpec): ClusterObject => ({
     })),
   },
 });
-
-const ingressOf = (spec: WorkloadSpec): ClusterObject => ({
-  apiVersion: 'networking.k8s.io/v1',
-  kind: 'Ingress',
-  metadata: metadataOf(spec, spec.hostname, 'INGRESS'),
-  spec: {
-    rules: spec.routes.map(({ host, portId }) => ({
-      host,
-      http: {
-        paths: [
-          {
-            path: '/',
-            pathType: 'Prefix',
-            backend: { service: { name: spec.hostname, port: { number: portOf(spec, portId) } } },
-          },
-        ],
-      },
-    })),
-  },
-});
-
-const portOf = ({ ports }: WorkloadSpec, id: string): number => ports.find((port) => port.id === id)!.internalPort;
-
-function metadataOf(spec: WorkloadSpec, name: string, scope: string) {
-  return {
-    name,
-    namespace: namespaceOf(spec.identity),
-    labels: { ...spec.labels, ...identityLabels(spec.identity) },
-    annotations: annotationsFor(spec.annotations, scope),
-  };
-}
-
-const annotationsFor = (annotations: Annotations[] = [], scope: string): Record<string, string> =>
-  Object.assign({}, ...annotations.filter(({ scopes }) => scopes.includes(scope)).map(({ values }) => values));

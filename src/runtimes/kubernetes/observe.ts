@@ -4,6 +4,7 @@ import type { ConfigMap, FoundDeployment, Pod } from './kinds.ts';
 import { ANNOTATION, LABEL } from './labels.ts';
 import { generationOf, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { readRecord, type ServiceRecord } from './record.ts';
+import { leastOf } from './scaling.ts';
 
 /** Returns the present state of a service (`Runtime.observe`). */
 export async function observeService(cluster: Cluster, { identity }: Handle): Promise<Observation> {
@@ -11,11 +12,12 @@ export async function observeService(cluster: Cluster, { identity }: Handle): Pr
   if (!record && pods.length === 0) return { state: 'absent', generation: null, instances: [], message: '' };
   const ready = pods.filter(isReady);
   const present = record?.isStopped ? record.candidate : (record?.serving ?? record?.candidate);
-  const wanted = present?.deployment.spec.replicas ?? 0;
+  const wanted = present ? leastOf(present) : 0;
   const generations = ready.map(generationOf);
   const serving = record?.serving?.generation;
   return {
-    state: stateOf(wanted, ready.length, pods),
+    // Without events KEDA leaves no pod, and the service waits for the next.
+    state: present?.autoscaler && wanted === 0 ? 'running' : stateOf(wanted, ready.length, pods),
     generation: serving !== undefined && generations.includes(serving) ? serving : (generations.at(-1) ?? null),
     instances: pods.map(instanceOf),
     message: ready.length < wanted ? messageOf(pods, ready.length, wanted) : '',

@@ -1,13 +1,17 @@
 import { RuntimeError, type WorkloadIdentity } from '#runtimes/runtime.ts';
 import { find, pathOf, type Cluster } from './cluster.ts';
 import { isConflict } from './errors.ts';
-import type { ConfigMap, DeploymentObject } from './kinds.ts';
+import type { ClusterObject, ConfigMap, DeploymentObject } from './kinds.ts';
 import { identityLabels, namespaceOf } from './labels.ts';
 
 /** Release as the record keeps it. It holds no secret. */
 export interface KeptRelease {
   generation: number;
   deployment: DeploymentObject;
+  /** Object by which the cluster chooses the number of pods; absent for a fixed number. */
+  autoscaler?: ClusterObject;
+  /** Names of the release's other objects (`Service/app-z1`); absent from records of releases that did not keep them. */
+  objects?: string[];
 }
 
 /** Record of a service, beside its objects in its namespace. It is written before anything else is changed. */
@@ -21,6 +25,8 @@ export interface ServiceRecord {
   candidate: KeptRelease | null;
   /** True if the serving release was stopped. A candidate that is taken back leaves it so. */
   isStopped: boolean;
+  /** Names of objects that may be there besides the Deployment; a new release removes those that it does not have. */
+  made?: string[];
   /** Present for a service that is a Helm chart; it has neither a serving release nor a candidate. */
   chart?: ChartRecord;
 }
@@ -51,6 +57,18 @@ export const withChart = (
 const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 const STOPPABLE = ['Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob'];
 
+/** Returns whether a text is the kind and the name of an object: `Service/app-z1`. */
+function isReference(text: string): boolean {
+  const [kind = '', name = '', ...rest] = text.split('/');
+  return /^[A-Za-z]+$/.test(kind) && NAME.test(name) && rest.length === 0;
+}
+
+function keepInside(autoscaler: ClusterObject, namespace: string): void {
+  if (autoscaler.kind !== 'HorizontalPodAutoscaler' && autoscaler.kind !== 'ScaledObject')
+    throw new RuntimeError('failed', 'The record of the service was changed: remove it.');
+  autoscaler.metadata.namespace = namespace;
+}
+
 /**
  * Returns the record without what leads out of its namespace. Pods of the environment may have the right to change it, and it is acted on
  * with the rights of the control plane.
@@ -63,7 +81,10 @@ export function checked(record: ServiceRecord | null, namespace: string): Servic
     if (release) {
       release.deployment.kind = 'Deployment';
       Object.assign(release.deployment.metadata, { name: record.hostname, namespace });
+      if (release.autoscaler) keepInside(release.autoscaler, namespace);
+      if (release.objects) release.objects = release.objects.filter(isReference);
     }
+  if (record.made) record.made = record.made.filter(isReference);
   const { chart } = record;
   if (!chart) return record;
   const inside = `/namespaces/${namespace}/`;

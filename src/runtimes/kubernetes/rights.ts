@@ -1,3 +1,5 @@
+import { API } from './extensions.ts';
+
 /** Rights that the control plane needs in a cluster. The check at connection asks for each; `quarterdeck cluster rbac` prints them. */
 export interface Right {
   group: string;
@@ -7,6 +9,8 @@ export interface Right {
   reason: string;
   /** True for a right that only Helm charts need: without it, those alone are refused. */
   forCharts?: true;
+  /** API without which the right is not needed. */
+  api?: string;
 }
 
 const CHANGE = ['get', 'list', 'create', 'update', 'patch', 'delete'];
@@ -31,11 +35,25 @@ export const RIGHTS: readonly Right[] = [
   { group: '', resource: 'nodes', verbs: ['list'], reason: 'the size of the cluster' },
   { group: 'storage.k8s.io', resource: 'storageclasses', verbs: ['list'], reason: 'whether there are volumes' },
   { group: 'networking.k8s.io', resource: 'ingressclasses', verbs: ['list'], reason: 'whether HTTP comes in' },
+  { group: 'autoscaling', resource: 'horizontalpodautoscalers', verbs: CHANGE, reason: 'scaling by load' },
+  {
+    group: 'policy',
+    resource: 'poddisruptionbudgets',
+    verbs: CHANGE,
+    reason: 'a drained node ends one instance of a service at a time',
+  },
+  optional(API.metrics, 'pods', ['get', 'list'], 'CPU and memory of instances'),
+  optional(API.keda, 'scaledobjects', CHANGE, 'scaling by events'),
+  optional(API.keda, 'triggerauthentications', CHANGE, 'credentials for the sources of events'),
+  optional(API.gateways, 'gateways', ['get', 'list'], 'the Gateway that routes are attached to'),
+  optional(API.gateways, 'httproutes', CHANGE, 'HTTP from outside through a Gateway'),
+  optional(API.gateways, 'grpcroutes', CHANGE, 'gRPC from outside through a Gateway'),
+  optional(API.gateways, 'listenersets', CHANGE, 'HTTPS of custom domains at a Gateway'),
+  optional(API.certificates, 'clusterissuers', ['get', 'list'], 'the issuer of certificates'),
+  optional(API.certificates, 'certificates', CHANGE, 'HTTPS of custom domains'),
   ...chartRights('apps', ['statefulsets', 'daemonsets'], 'workloads of Helm charts'),
   ...chartRights('batch', ['jobs', 'cronjobs'], 'jobs and hooks of Helm charts'),
   ...chartRights('', ['serviceaccounts'], 'accounts of the pods of Helm charts'),
-  ...chartRights('autoscaling', ['horizontalpodautoscalers'], 'autoscaling by Helm charts'),
-  ...chartRights('policy', ['poddisruptionbudgets'], 'disruption budgets of Helm charts'),
   ...chartRights(
     'rbac.authorization.k8s.io',
     ['roles', 'rolebindings'],
@@ -59,6 +77,11 @@ export const RIGHTS: readonly Right[] = [
 
 function chartRights(group: string, resources: string[], reason: string): Right[] {
   return resources.map((resource) => ({ group, resource, verbs: [...CHANGE, 'watch'], reason, forCharts: true }));
+}
+
+/** Makes a right to an API that a cluster may lack. */
+function optional(api: string, resource: string, verbs: string[], reason: string): Right {
+  return { api, group: api.split('/')[0]!, resource, verbs, reason };
 }
 
 /** Name of the role, its binding and the account in the printed manifest. */

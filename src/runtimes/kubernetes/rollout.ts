@@ -9,14 +9,15 @@ import {
   type RuntimeContext,
   type WorkloadIdentity,
 } from '#runtimes/runtime.ts';
-import { find, remove, type Cluster } from './cluster.ts';
+import { find, type Cluster } from './cluster.ts';
 import { asRuntimeError } from './errors.ts';
 import type { FoundDeployment, Pod } from './kinds.ts';
 import { LABEL, namespaceOf } from './labels.ts';
 import { lastLinesOf } from './logs.ts';
+import { tellOutside } from './outside.ts';
 import { generationOf, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
-import { applyDeployment, removeOldSecrets, stopped } from './submit.ts';
+import { applyRelease, removeMade, removeOldSecrets, removeRollout, stopped } from './submit.ts';
 
 /** Milliseconds between two looks at a rollout. */
 const LOOK_MS = 400;
@@ -39,9 +40,19 @@ export async function followRollout(cluster: Cluster, handle: Handle, context: R
     throw failure;
   }
   const record = await changeRecord(cluster, identity, (present) =>
-    present?.candidate ? { ...present, serving: present.candidate, candidate: null, isStopped: false } : null,
+    present?.candidate
+      ? {
+          ...present,
+          serving: present.candidate,
+          candidate: null,
+          isStopped: false,
+          made: present.candidate.objects ?? present.made,
+        }
+      : null,
   );
-  if (record) await removeOldSecrets(cluster, identity, record.serving?.generation ?? identity.generation);
+  if (!record) return;
+  await removeOldSecrets(cluster, identity, record.serving?.generation ?? identity.generation);
+  await tellOutside(cluster, identity, record.serving?.objects ?? [], context);
 }
 
 async function waitForRollout(cluster: Cluster, { identity, data }: Handle, context: RuntimeContext): Promise<void> {
@@ -126,16 +137,19 @@ async function takeBack(cluster: Cluster, identity: WorkloadIdentity): Promise<v
     before = present;
     return present?.candidate ? { ...present, candidate: null } : null;
   });
-  const { serving, candidate, hostname, isStopped } = (before ?? {}) as Partial<ServiceRecord>;
+  const { serving, candidate, hostname, isStopped, made = [] } = (before ?? {}) as Partial<ServiceRecord>;
   if (!candidate || hostname === undefined) return;
-  if (serving) await applyDeployment(cluster, identity, isStopped ? stopped(serving.deployment) : serving.deployment);
+  if (serving) await applyRelease(cluster, identity, isStopped ? stopped(serving) : serving);
   else {
-    await remove(cluster, 'Deployment', namespaceOf(identity), hostname);
-    await remove(cluster, 'Ingress', namespaceOf(identity), hostname);
+    await removeRollout(cluster, identity, hostname);
+    await removeMade(cluster, identity, made.filter(isOutside));
   }
   // A restart has the generation of the release that it restarts.
   if (candidate.generation !== serving?.generation) await untilWithdrawn(cluster, identity, candidate);
 }
+
+/** Returns whether an object leads traffic from outside to a service. */
+const isOutside = (name: string): boolean => /^(Ingress|HTTPRoute|GRPCRoute|ListenerSet)\//.test(name);
 
 /** Waits until the pods of a candidate end. What still ends after that time does so without us. */
 async function untilWithdrawn(

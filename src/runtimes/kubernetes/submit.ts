@@ -10,9 +10,20 @@ import { apply, find, list, remove, type Cluster } from './cluster.ts';
 import { isConflict } from './errors.ts';
 import type { DeploymentObject, FoundDeployment } from './kinds.ts';
 import { ANNOTATION, LABEL, identityLabels, namespaceOf, ofService } from './labels.ts';
-import { companionsOf, deploymentOf } from './objects.ts';
+import { extensionsOf, isThere } from './extensions.ts';
+import { eventScalerOf } from './keda.ts';
+import { companionsOf, releaseOf } from './objects.ts';
 import { environmentPolicy } from './policies.ts';
 import { changeRecord, readRecord, requireNewest, type KeptRelease } from './record.ts';
+import { whyHostsUnsecured } from './routing.ts';
+import {
+  applyAutoscaler,
+  boundsOf,
+  handOverReplicas,
+  removeAutoscalers,
+  whyNotScaled,
+  type Bounds,
+} from './scaling.ts';
 
 /** Milliseconds that a namespace under deletion is waited for. */
 const NAMESPACE_MS = 60_000;
@@ -30,25 +41,34 @@ const handleOf = (spec: Pick<WorkloadSpec, 'identity' | 'hostname'>): Handle => 
 /** Takes a release over: the cluster rolls it out by itself (`Runtime.submit`). */
 export async function submitRelease(cluster: Cluster, spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
   throwIfCancelled(context.signal);
+  const extensions = await extensionsOf(cluster);
+  const events = await eventScalerOf(spec, extensions);
+  const companions = [...companionsOf(spec, extensions), ...(events?.authentications ?? [])];
+  const release = releaseOf(spec, companions, events?.scaler);
+  for (const hint of [whyNotScaled(spec, extensions.hasMetrics), whyHostsUnsecured(spec, extensions)])
+    if (hint !== null) context.log(hint);
   await ensureNamespace(cluster, spec, context.signal);
-  const release: KeptRelease = { generation: spec.identity.generation, deployment: deploymentOf(spec) };
+  let unwanted: string[] = [];
   const record = await changeRecord(cluster, spec.identity, (present) => {
     const serving = present?.serving ?? null;
     const isStopped = present?.isStopped ?? false;
     const isServing = serving !== null && !isStopped && isSame(serving, release);
+    const made = present ? (present.made ?? madeBefore(present.hostname)) : [];
+    unwanted = made.filter((name) => !release.objects!.includes(name));
     return {
       generation: spec.identity.generation,
       hostname: spec.hostname,
       serving,
       candidate: isServing ? null : release,
       isStopped,
+      // What is removed below stays here until the release serves: the process may end in between.
+      made: [...unwanted, ...release.objects!],
     };
   });
   throwIfCancelled(context.signal);
-  for (const object of [environmentPolicy(spec.identity), ...companionsOf(spec)]) await apply(cluster, object);
-  await removeOthers(cluster, spec);
-  const kept = record?.candidate ?? record?.serving ?? release;
-  await applyDeployment(cluster, spec.identity, kept.deployment);
+  for (const object of [environmentPolicy(spec.identity), ...companions]) await apply(cluster, object);
+  await removeMade(cluster, spec.identity, unwanted);
+  await applyRelease(cluster, spec.identity, record?.candidate ?? record?.serving ?? release);
   return handleOf(spec);
 }
 
@@ -56,7 +76,8 @@ export async function submitRelease(cluster: Cluster, spec: WorkloadSpec, contex
 function isSame(serving: KeptRelease, release: KeptRelease): boolean {
   const asked = serving.deployment.spec.template.metadata.annotations[ANNOTATION.asked];
   const deployment = asked === undefined ? release.deployment : withRestart(release.deployment, Number(asked));
-  return serving.generation === release.generation && JSON.stringify(serving.deployment) === JSON.stringify(deployment);
+  const shapeOf = (one: KeptRelease) => JSON.stringify([one.generation, one.deployment, one.autoscaler]);
+  return shapeOf(serving) === shapeOf({ ...release, deployment });
 }
 
 /** Returns the Deployment with new processes for a deployment that asks for a restart. */
@@ -66,11 +87,23 @@ export function withRestart(deployment: DeploymentObject, asked: number): Deploy
   return copy;
 }
 
-/** Returns the Deployment without pods. */
-export const stopped = (deployment: DeploymentObject): DeploymentObject => ({
-  ...deployment,
-  spec: { ...deployment.spec, replicas: 0 },
+/** Returns the release without pods. */
+export const stopped = ({ generation, deployment }: KeptRelease): KeptRelease => ({
+  generation,
+  deployment: { ...deployment, spec: { ...deployment.spec, replicas: 0 } },
 });
+
+/** Applies what a record keeps of a release. */
+export async function applyRelease(
+  cluster: Cluster,
+  identity: WorkloadSpec['identity'],
+  release: KeptRelease,
+): Promise<void> {
+  // An autoscaler that goes must not change the number any more, and one that comes finds the Deployment.
+  if (!release.autoscaler) await applyAutoscaler(cluster, release);
+  await applyDeployment(cluster, identity, release.deployment, boundsOf(release));
+  if (release.autoscaler) await applyAutoscaler(cluster, release);
+}
 
 /**
  * Applies a Deployment unless a higher generation was taken over: what a suspended process still holds is compared with the version of the
@@ -80,20 +113,37 @@ export async function applyDeployment(
   cluster: Cluster,
   identity: WorkloadSpec['identity'],
   deployment: DeploymentObject,
+  bounds: Bounds | null = null,
 ): Promise<FoundDeployment> {
   for (let at = 1; ; at++) {
     const { name, namespace } = deployment.metadata;
-    const present = await find<FoundDeployment>(cluster, 'Deployment', namespace, name);
+    let present = await find<FoundDeployment>(cluster, 'Deployment', namespace, name);
     requireNewest(await readRecord(cluster, identity), identity.generation);
-    const version = present?.metadata.resourceVersion;
-    const metadata = { ...deployment.metadata, ...(version === undefined ? {} : { resourceVersion: version }) };
     try {
-      return await apply<FoundDeployment>(cluster, { ...deployment, metadata });
+      if (bounds)
+        present = await handOverReplicas(
+          cluster,
+          deployment,
+          present ??
+            (await applyAt(cluster, { ...deployment, spec: { ...deployment.spec, replicas: bounds.min } }, null)),
+          bounds,
+        );
+      return await applyAt(cluster, deployment, present);
     } catch (error) {
       if (!isConflict(error) || at === TRIES) throw error;
     }
   }
 }
+
+const applyAt = (
+  cluster: Cluster,
+  deployment: DeploymentObject,
+  present: FoundDeployment | null,
+): Promise<FoundDeployment> => {
+  const version = present?.metadata.resourceVersion;
+  const metadata = { ...deployment.metadata, ...(version === undefined ? {} : { resourceVersion: version }) };
+  return apply<FoundDeployment>(cluster, { ...deployment, metadata });
+};
 
 /** Creates the namespace of an environment; one that is being deleted is waited for. */
 export async function ensureNamespace(
@@ -116,15 +166,30 @@ export async function ensureNamespace(
   }
 }
 
-/** Removes the Service, the way from outside and the access to a registry that the release has no longer. */
-async function removeOthers(cluster: Cluster, spec: WorkloadSpec): Promise<void> {
-  const namespace = namespaceOf(spec.identity);
-  if (spec.ports.length === 0) await remove(cluster, 'Service', namespace, spec.hostname);
-  if (spec.routes.length === 0) {
-    await remove(cluster, 'Ingress', namespace, spec.hostname);
-    await remove(cluster, 'NetworkPolicy', namespace, spec.hostname);
+/** Removes the Deployment of a release that never served, with its autoscaler. */
+export async function removeRollout(
+  cluster: Cluster,
+  identity: WorkloadSpec['identity'],
+  hostname: string,
+): Promise<void> {
+  await removeAutoscalers(cluster, namespaceOf(identity), hostname);
+  await remove(cluster, 'Deployment', namespaceOf(identity), hostname);
+}
+
+/** Returns the names of what a release may have made whose record does not tell. */
+const madeBefore = (hostname: string): string[] =>
+  ['Service', 'Ingress', 'NetworkPolicy', 'Secret'].map(
+    (kind) => `${kind}/${hostname}${kind === 'Secret' ? '-registry' : ''}`,
+  );
+
+/** Removes objects of a service by the names in its record. */
+export async function removeMade(cluster: Cluster, identity: WorkloadSpec['identity'], names: string[]): Promise<void> {
+  const extensions = await extensionsOf(cluster);
+  for (const whole of names) {
+    const [kind, name] = whole.split('/') as [string, string];
+    // An API that the cluster lost took its objects along.
+    if (isThere(kind, extensions)) await remove(cluster, kind, namespaceOf(identity), name);
   }
-  if (!spec.registry) await remove(cluster, 'Secret', namespace, `${spec.hostname}-registry`);
 }
 
 /** Removes the variables of releases before that of the generation. Those of a later one may just have been made. */

@@ -61,6 +61,8 @@ const KINDS: Kind[] = [
   'NetworkPolicy',
   'ConfigMap',
   'PersistentVolumeClaim',
+  'HorizontalPodAutoscaler',
+  'PodDisruptionBudget',
 ];
 
 /** Returns the names of all remains of a service. */

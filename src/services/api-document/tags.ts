@@ -21,6 +21,7 @@ const TAGS: Record<string, string> = {
   'MCP Servers': 'Servers of the Model Context Protocol that agentic workflows can use.',
   'Container Registries': 'Registries that images are pulled from, with their credentials.',
   'Organization Account Git Repositories': 'Repositories and branches that the git tokens of an organization show.',
+  'Git Webhooks': 'Calls by which git providers tell of pushes.',
   'Git repositories': 'Repositories and branches that the git tokens of your organizations show.',
   'Helm Repositories': 'Repositories that charts are read from, with their credentials.',
   'Organization Labels Group': 'Groups of labels that services and clusters carry.',

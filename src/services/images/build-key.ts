@@ -24,7 +24,7 @@ export function whyBuilt(commit: Commit | undefined, last: LastRelease | null): 
   if (!last) return 'it was never built';
   if (last.commit?.id !== commit?.id)
     return `the commit changed from ${last.commit?.id.slice(0, 8) ?? 'none'} to ${commit?.id.slice(0, 8) ?? 'none'}`;
-  return 'build settings or variables changed';
+  return last.image === null ? 'its image is no longer there' : 'build settings or variables changed';
 }
 
 /** Limits of a build, by the advanced settings of every kind that builds. */

@@ -3,7 +3,7 @@ import { defineRoute, type Route } from '#platform/http/route.ts';
 import { ListOf, PageQuery, Type } from '#platform/http/schema.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
 import { holderOf, paramOf, type CommonInput, type Kind } from '#services/kind.ts';
-import { askRepositories, namesRepository, namesRepositoryToAsk } from '#services/sources/asked-repositories.ts';
+import { askRepositories, namesRepositoryToAsk } from '#services/sources/asked-repositories.ts';
 import type { RepositoryReader } from '#services/sources/repository.ts';
 import { listServicesByEnvironment } from '#services/service/queries.ts';
 import { createService, editService, toServiceView } from '#services/service/service.ts';
@@ -112,16 +112,7 @@ const placeOfPresent = ({ organizationId, cluster_runtime: runtime, spec }: Serv
 
 /** Lists set options that are stored and answered for existing clients, but have no effect yet. */
 function idleOptions(kind: Kind, view: Record<string, unknown>): string[] {
-  const inGit = namesRepository(view);
-  const { auto_deploy: deploys, auto_preview: previews } = view;
-  return [
-    ...(deploys === true && inGit
-      ? [
-          `auto_deploy: this release does not receive pushes of git repositories; deploy by POST /${kind.path}/${String(view.id)}/deploy`,
-        ]
-      : []),
-    ...(previews === true && !kind.capabilities?.imagePreview
-      ? ['auto_preview: this release makes previews of images only, and none for pull requests']
-      : []),
-  ];
+  return view.auto_preview === true && !kind.capabilities?.imagePreview
+    ? ['auto_preview: this release makes previews of images only, and none for pull requests']
+    : [];
 }

@@ -22,9 +22,6 @@ export interface RepositoryPlace {
   spec: unknown;
 }
 
-/** Tells whether a body or an answer names a repository. */
-export const namesRepository = (value: unknown): boolean => repositoriesIn(value).length > 0;
-
 /** Tells whether a body names a repository that must be asked: one without a branch, or a folder of this machine. */
 export const namesRepositoryToAsk = (body: unknown): boolean => toAskIn(body).length > 0;
 

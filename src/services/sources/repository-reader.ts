@@ -3,7 +3,10 @@ import { OutgoingError } from '#platform/http-client/index.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '#services/sources/repository.ts';
 
-type Sources = Pick<OrganizationSources, 'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles'>;
+type Sources = Pick<
+  OrganizationSources,
+  'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles' | 'head' | 'changes'
+>;
 
 /** Creates the git reader of the endpoints, with their errors. */
 export function createRepositoryReader(sources: Sources): RepositoryReader {
@@ -13,6 +16,8 @@ export function createRepositoryReader(sources: Sources): RepositoryReader {
     resolve: (request) => translated(request, sources.resolve(request)),
     readFile: (request) => translated(request, sources.readFile(request)),
     listFiles: (request) => translated(request, sources.listFiles(request)),
+    head: (request) => translated(request, sources.head(request)),
+    changes: (request) => translated(request, sources.changes(request)),
   };
 }
 
@@ -43,4 +48,6 @@ export const noRepositories: RepositoryReader = {
   resolve: none,
   readFile: none,
   listFiles: none,
+  head: none,
+  changes: none,
 };

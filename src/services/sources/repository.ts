@@ -23,6 +23,14 @@ export interface RepositoryCommit {
   tag: string;
 }
 
+/** Commit as a push describes it. */
+export interface RepositoryChanges {
+  author: string;
+  message: string;
+  /** Files that differ from an earlier commit; null if that is unknown. */
+  paths: string[] | null;
+}
+
 /** Reads repositories of users, without a permanent copy. Throws RepositoryError. */
 export interface RepositoryReader {
   /** Returns the branch that HEAD of the repository names; undefined if it names none. The branch of the address is ignored. */
@@ -35,6 +43,10 @@ export interface RepositoryReader {
   readFile(address: RepositoryAddress & { path: string }): Promise<string | undefined>;
   /** Returns the paths of the files at the head of the branch. */
   listFiles(address: RepositoryAddress): Promise<string[]>;
+  /** Returns the commit at the head of the branch, without fetching anything. */
+  head(address: RepositoryAddress): Promise<string>;
+  /** Returns what the commit `to` of the branch has changed since `from`. */
+  changes(address: RepositoryAddress & { from: string | null; to: string }): Promise<RepositoryChanges>;
 }
 
 /** Failed read of a repository; the message is for the user who gave its address. */

@@ -1,6 +1,6 @@
 import type { Platform } from '#platform/context.ts';
 import { openTokenCredentials, type TokenCredentials } from '#resources/git-token/index.ts';
-import type { RepositoryAddress, RepositoryCommit } from '#services/sources/repository.ts';
+import type { RepositoryAddress, RepositoryChanges, RepositoryCommit } from '#services/sources/repository.ts';
 
 /** Repository as git takes it. */
 interface GitSource {
@@ -20,6 +20,8 @@ export interface GitProgram {
   listCommits(source: GitSource, limit: number): Promise<RepositoryCommit[]>;
   readFile(source: GitSource, file: string): Promise<string | undefined>;
   listFiles(source: GitSource): Promise<string[]>;
+  resolveHead(source: GitSource): Promise<string>;
+  changes(source: GitSource, from: string | null, to: string): Promise<RepositoryChanges>;
 }
 
 /** Repositories of the organizations, for the engine and for endpoints. */
@@ -46,5 +48,8 @@ export function createOrganizationSources(platform: Platform, git: GitProgram) {
     readFile: async (request: RepositoryAddress & { path: string }) =>
       git.readFile(await sourceOf(request), request.path),
     listFiles: async (request: RepositoryAddress) => git.listFiles(await sourceOf(request)),
+    head: async (request: RepositoryAddress) => git.resolveHead(await sourceOf(request)),
+    changes: async (request: RepositoryAddress & { from: string | null; to: string }) =>
+      git.changes(await sourceOf(request), request.from, request.to),
   };
 }

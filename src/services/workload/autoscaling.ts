@@ -1,5 +1,6 @@
 import { newId } from '#kernel/ids.ts';
 import { DateTime, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import { readTriggers, type EventScaling, type ScalerConfig } from '#kernel/event-scaling.ts';
 import type { RuntimeFeature } from '#runtimes/runtime.ts';
 
 const Role = OneOf(['PRIMARY', 'SAFETY']);
@@ -160,3 +161,26 @@ export const copyAutoscaling = (autoscaling: AutoscalingSpec): AutoscalingSpec =
 /** Returns the runtime features that autoscaling needs. */
 export const autoscalingNeeds = (spec: { autoscaling?: AutoscalingSpec }): RuntimeFeature[] =>
   spec.autoscaling ? ['keda'] : [];
+
+/** Returns the autoscaling for a runtime: scalers that are switched off are left out. */
+export const toEventScaling = (autoscaling: AutoscalingSpec): EventScaling => ({
+  pollingSeconds: autoscaling.polling_interval_seconds,
+  cooldownSeconds: autoscaling.cooldown_period_seconds,
+  scalers: autoscaling.scalers.filter(({ enabled }) => enabled).map(toScalerConfig),
+});
+
+const toScalerConfig = (scaler: StoredScaler): ScalerConfig => ({
+  type: scaler.scaler_type,
+  metadata: scaler.config_yaml ?? scaler.config_json ?? {},
+  authentication: scaler.trigger_authentication
+    ? { name: scaler.trigger_authentication.name, config: scaler.trigger_authentication.config_yaml ?? null }
+    : null,
+});
+
+/** Throws 400 for scalers that KEDA would not be given, also for those that are switched off. */
+export async function checkAutoscaling(
+  organizationId: string,
+  autoscaling: AutoscalingSpec | undefined,
+): Promise<void> {
+  if (autoscaling) await readTriggers(organizationId, autoscaling.scalers.map(toScalerConfig));
+}

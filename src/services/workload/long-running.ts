@@ -6,6 +6,7 @@ import { commonInput } from '#services/service/common-fields.ts';
 import {
   Autoscaling,
   AutoscalingRequest,
+  checkAutoscaling,
   toAutoscaling,
   toAutoscalingView,
   type AutoscalingSpec,
@@ -151,6 +152,7 @@ export async function toLongRunningSpec(
       'max_running_instances',
       `must be at least min_running_instances (${spec.min_running_instances})`,
     );
+  if (input.autoscaling) await checkAutoscaling(place.organizationId, spec.autoscaling);
   return spec;
 }
 

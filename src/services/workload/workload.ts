@@ -1,8 +1,9 @@
 import type { ExpandedVariables, ServiceSnapshot, WorkloadOptions } from '#deployments/index.ts';
+import { toEventScaling } from '#services/workload/autoscaling.ts';
 import type { LongRunningSpec } from '#services/workload/long-running.ts';
 import { publicHosts } from '#services/ports/ports.ts';
 import type { HealthcheckInput } from '#services/workload/probes.ts';
-import type { Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Placement, Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 
 const READY_TIMEOUT_SECONDS = 300;
 
@@ -41,6 +42,9 @@ export function toWorkload(
     liveness: toProbe(spec.healthchecks.liveness_probe),
     resources: { cpuMilli: spec.cpu, memoryMib: spec.memory },
     instances: { min: spec.min_running_instances, max: spec.max_running_instances },
+    ...scalingOf(service.advancedSettings),
+    ...clusterSettingsOf(service.advancedSettings),
+    ...(spec.autoscaling ? { eventScaling: toEventScaling(spec.autoscaling) } : {}),
     storage: spec.storage.map((volume) => ({ id: volume.id, mountPath: volume.mount_point, sizeGib: volume.size })),
     routes: [
       ...hosts.map(({ host, portId }) => ({ host, portId })),
@@ -58,6 +62,30 @@ export function toWorkload(
     gracePeriodSeconds: Number(service.advancedSettings['deployment.termination_grace_period_seconds']),
     secrets: variables.secrets,
   };
+}
+
+/** Returns the settings that clusters of several machines follow; those that have their default are left out. */
+function clusterSettingsOf(
+  settings: Record<string, unknown>,
+): Pick<WorkloadSpec, 'placement' | 'hasReadOnlyRoot' | 'requestSeconds'> {
+  const requestSeconds = settings['network.gateway_api.http_request_timeout_seconds'];
+  return {
+    placement: {
+      nodeLabels: (settings['deployment.affinity.node.required'] ?? {}) as Record<string, string>,
+      isApart: settings['deployment.antiaffinity.pod'] === 'Requirred',
+      zones: (settings['deployment.topology_spread.zone'] ?? 'Disabled') as Placement['zones'],
+    },
+    ...(settings['security.read_only_root_filesystem'] === true ? { hasReadOnlyRoot: true } : {}),
+    ...(typeof requestSeconds === 'number' ? { requestSeconds } : {}),
+  };
+}
+
+/** Returns the settings for scaling by load; snapshots of releases that did not know them have none. */
+function scalingOf(settings: Record<string, unknown>): Pick<WorkloadSpec, 'scaling'> {
+  const cpuPercent = settings['hpa.cpu.average_utilization_percent'];
+  const memoryPercent = settings['hpa.memory.average_utilization_percent'];
+  if (typeof cpuPercent !== 'number') return {};
+  return { scaling: { cpuPercent, memoryPercent: typeof memoryPercent === 'number' ? memoryPercent : null } };
 }
 
 function toProbe(input: HealthcheckInput['readiness_probe']): Probe | null {

@@ -115,6 +115,7 @@ const controllerManager = (layout: Layout): Component =>
     ['--leader-elect=false'],
     ['--service-account-private-key-file', join(layout.folder, 'accounts.key')],
     ['--root-ca-file', join(layout.folder, 'certificates/apiserver.crt')],
+    ['--horizontal-pod-autoscaler-sync-period=1s'],
   ]);
 
 const kubelet = (layout: Layout): Component =>

@@ -52,6 +52,7 @@ export const OWNERS: Record<string, string[]> = {
   'services/kinds/database': ['database_backup', 'database_backup_file', 'database_link', 'database_restore'],
   'services/kinds/terraform': ['terraform_plan', 'terraform_resource'],
   'services/ports': ['published_port'],
+  'services/pushes': ['commit_status', 'git_branch', 'git_push'],
   'services/service': ['service'],
   'services/terraform-state': ['terraform_state', 'terraform_state_version'],
 };
@@ -90,7 +91,7 @@ export const READS: Exceptions[] = [
       'resources/metadata-group': ['environment', 'project'],
       'resources/organization': ['cluster', 'environment', 'project', 'service'],
       'resources/project': ['environment', 'service'],
-      'resources/registry': ['service'],
+      'resources/registry': ['cluster', 'service'],
       'resources/secret-manager-access': ['environment', 'project', 'service'],
       'services/capabilities/environment/actions': ['project', 'service'],
       'services/capabilities/environment/status': ['cluster', 'environment', 'service'],
@@ -104,6 +105,7 @@ export const READS: Exceptions[] = [
       'services/kinds/database': ['cluster', 'environment', 'organization'],
       'services/kinds/terraform': ['cluster', 'environment', 'service'],
       'services/ports': ['cluster', 'environment'],
+      'services/pushes': ['environment', 'organization'],
       'services/service': ['cluster', 'deployment_stage', 'environment', 'project'],
     },
   },
@@ -121,6 +123,7 @@ export const READS: Exceptions[] = [
       'services/capabilities/service/custom-domains': ['deployment', 'deployment_service'],
       'services/capabilities/variables': ['deployment', 'release'],
       'services/kinds/database': ['deployment'],
+      'services/pushes': ['deployment', 'deployment_service'],
       'services/kinds/terraform': ['release'],
       'services/service': ['release'],
     },
@@ -175,7 +178,7 @@ export const READS: Exceptions[] = [
       'resources/cluster': ['git_token', 'variable'],
       'resources/organization': ['argo_cd'],
       'resources/secret-manager-access': ['secret_manager_access', 'variable'],
-      'services/capabilities/service/git-webhook': ['git_token'],
+      'services/capabilities/service/git-webhook': ['git_push', 'git_token', 'service'],
       'services/capabilities/variables': ['secret_manager_access'],
       'services/service': ['container_registry', 'git_token', 'helm_repository'],
       'services/sources': ['git_token'],
@@ -197,6 +200,13 @@ export const READS: Exceptions[] = [
 
 /** Modules whose SQL changes rows of a table of another module. */
 export const WRITES: Exceptions[] = [
+  {
+    reason:
+      'A push records the newest commit of services in the transaction that requests their deployments; a poll that finds a commit first marks the webhook as silent.',
+    uses: {
+      'services/pushes': ['git_webhook', 'service'],
+    },
+  },
   {
     reason: 'Measuring the disk ends the warnings of what has room again, many services in one statement.',
     uses: {

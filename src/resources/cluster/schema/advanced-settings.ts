@@ -1,5 +1,5 @@
 import { READS_TEXTS } from '#platform/http/texts.ts';
-import { named, Nullable, OneOf, Type, type TSchema } from '#platform/http/schema.ts';
+import { named, Nullable, OneOf, Type, Uuid, type TSchema } from '#platform/http/schema.ts';
 
 interface AdvancedSetting {
   schema: TSchema;
@@ -35,7 +35,10 @@ const database = (type: string): Record<string, AdvancedSetting> => ({
   [`database.${type}.allowed_cidrs`]: networks(),
 });
 
-/** Every advanced setting of a cluster: the reference's keys. Units stand in their names; retention times without one are seconds. */
+/** Name of the setting with the registry that images built for the cluster are pushed to. */
+export const REGISTRY_SETTING = 'registry.id';
+
+/** Every advanced setting of a cluster: the reference's keys, and the registry of built images. Units stand in their names; retention times without one are seconds. */
 export const ADVANCED_SETTINGS: Record<string, AdvancedSetting> = {
   'aws.cloudwatch.eks_logs_retention_days': number(90, 0, 3653),
   'aws.vpc.enable_s3_flow_logs': flag(false),
@@ -47,6 +50,10 @@ export const ADVANCED_SETTINGS: Record<string, AdvancedSetting> = {
   ...loki('write'),
   ...loki('read'),
   ...loki('backend'),
+  [REGISTRY_SETTING]: orNull({
+    ...Uuid,
+    description: 'Container registry of the organization that images built for a Kubernetes cluster are pushed to.',
+  }),
   'registry.image_retention_time': number(31_536_000),
   'cloud_provider.container_registry.tags': {
     schema: Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' } }),

@@ -47,6 +47,13 @@ export interface GitCommit {
   tag: string;
 }
 
+export interface GitChanges {
+  author: string;
+  message: string;
+  /** Relative to the root of the repository, or to the local folder. */
+  paths: string[] | null;
+}
+
 const FORMAT = '%H%x1f%cI%x1f%an%x1f%ae%x1f%s%x1f%D%x1e';
 /** Maximum depth of submodules within submodules. */
 const MOST_LEVELS = 8;
@@ -92,6 +99,25 @@ export class Git {
         ? await repository.fetchCommit(commitId, source.branch, [filter])
         : await repository.fetchBranch(source.branch, ['--depth=1', filter]);
       return parseLog((await repository.git(['log', '-1', `--format=${FORMAT}`, wanted])).stdout)[0]!;
+    });
+  }
+
+  /**
+   * Returns author and message of a commit, and the paths of the files that differ from an earlier one; null if that is not given, is gone, or
+   * differs in too many.
+   */
+  async changes(source: GitSource, from: string | null, to: string): Promise<GitChanges> {
+    checkCommit(to);
+    if (from !== null) checkCommit(from);
+    return this.#withRepository(source, async (repository) => {
+      const filter = ['--filter=blob:none'];
+      const head = await repository.fetchCommit(to, source.branch, filter);
+      const { stdout } = await repository.git(['log', '-1', '--format=%an%x1f%B', head]);
+      const [author = '', message = ''] = stdout.split('\x1f');
+      const said = { author, message: message.trim() };
+      if (from === null || !(await isFetched(repository, from, source.branch, filter))) return { ...said, paths: null };
+      const paths = await repository.changedPaths(from, head);
+      return { ...said, paths: paths && withinFolder(paths, repository.prefix) };
     });
   }
 
@@ -246,6 +272,20 @@ interface Checkout {
   /** Depth of the repository: 0 for the source itself, 1 for its submodules. */
   level: number;
 }
+
+/** Fetches a commit; false if the repository has it no more, as after a forced push. */
+async function isFetched(repository: Repository, commit: string, branch: string, options: string[]): Promise<boolean> {
+  try {
+    await repository.fetchCommit(commit, branch, options);
+    return true;
+  } catch (error) {
+    if (error instanceof RuntimeError && error.code === 'failed') return false;
+    throw error;
+  }
+}
+
+const withinFolder = (paths: string[], prefix: string): string[] =>
+  paths.filter((file) => file.startsWith(prefix)).map((file) => file.slice(prefix.length));
 
 function parseLog(text: string): GitCommit[] {
   return text

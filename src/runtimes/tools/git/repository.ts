@@ -138,6 +138,13 @@ export class Repository {
     return { files, submodules };
   }
 
+  /** Returns the paths of the files that differ between two fetched commits; null if there are too many. */
+  async changedPaths(from: string, to: string): Promise<string[] | null> {
+    const args = ['diff', '--name-only', '--no-renames', '--no-ext-diff', '-z', from, to, '--'];
+    const { stdout } = await this.git(args, { keepBytes: LISTING_BYTES });
+    return stdout.length >= LISTING_BYTES ? null : stdout.split('\0').filter((file) => file !== '');
+  }
+
   /** Returns the text of a file in a commit; undefined if absent. */
   async readFile(commit: string, file: string): Promise<string | undefined> {
     const { stdout } = await this.git(['ls-tree', '-z', commit, '--', file]);

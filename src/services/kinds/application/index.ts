@@ -37,6 +37,7 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
     ports: (spec) => spec.ports,
     gitSource: (spec) => spec.git_repository,
     customDomains: { one: 'status' },
+    autoDeploy: ({ auto_deploy }) => (auto_deploy ? 'DEPLOY' : null),
     deploymentRestrictions: {},
     advancedSettings: {},
     network: {},

@@ -46,6 +46,7 @@ export const container: Kind<ContainerSpec, ContainerInput & { name: string }> =
       of: ({ registry_id: registryId, image_name: name, tag }) => ({ registryId, name, tag }),
       withTag: (spec, tag) => ({ ...spec, tag }),
     },
+    autoDeploy: ({ auto_deploy }) => (auto_deploy ? 'DEPLOY' : null),
     imagePreview: {},
     customDomains: { one: 'status' },
     advancedSettings: {},

@@ -47,6 +47,7 @@ export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
     gitSource: (spec, of) =>
       of === 'values' ? (spec.values_override.file?.git?.git_repository ?? null) : spec.git_repository,
     customDomains: { one: 'get' },
+    autoDeploy: ({ auto_deploy }) => (auto_deploy ? 'DEPLOY' : null),
     deploymentRestrictions: {},
     advancedSettings: {},
     restart: false,

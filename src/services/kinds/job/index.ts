@@ -47,6 +47,7 @@ export const job: Kind<JobSpec, JobInput & { name: string }> = {
       withTag,
     },
     executions: {},
+    autoDeploy: ({ auto_deploy }) => (auto_deploy ? 'DEPLOY' : null),
     deploymentRestrictions: {},
     advancedSettings: {},
     commits: {},

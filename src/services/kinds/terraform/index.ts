@@ -64,6 +64,7 @@ export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> =
   routes: (needs) => terraformRoutes(needs.terraformPrograms),
   capabilities: {
     gitSource: (spec) => spec.git_repository,
+    autoDeploy: pushActionOf,
     deploymentRestrictions: {},
     advancedSettings: {},
     restart: false,
@@ -72,3 +73,9 @@ export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> =
     clone: { copySpec: copyTerraformSpec, hasSecrets: ({ tf_vars }) => tf_vars.some(({ secret }) => secret) },
   },
 };
+
+const PUSH_ACTIONS = { DEFAULT: 'DEPLOY', PLAN: 'PLAN', NOOP: 'NOTE' } as const;
+
+function pushActionOf({ auto_deploy_config: config }: TerraformSpec) {
+  return config.auto_deploy ? PUSH_ACTIONS[config.terraform_action] : null;
+}

@@ -33,6 +33,8 @@ export interface ActionOptions {
   choices?: ReadonlyMap<string, DeployChoice>;
   bestEffort?: boolean;
   automatic?: boolean;
+  /** Waiting deployment that the request widens (`DeploymentRequest.widens`). */
+  widens?: string | null | undefined;
 }
 
 /**
@@ -100,6 +102,7 @@ export async function submit(
     ...(await freezeChosen(context, place, trigger, serviceIds, options)),
     bestEffort: options.bestEffort,
     automatic: options.automatic,
+    widens: options.widens,
   });
 }
 

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { CertificateWatcher } from '#services/capabilities/service/custom-domains/certificate-watcher.ts';
 import { NO_ROUTER } from '#runtimes/no-router.ts';
 import { newId } from '#kernel/ids.ts';
+import { RuntimeError, type ClusterRuntimes, type Runtime } from '#runtimes/runtime.ts';
 import type { CertificateStatus, Router } from '#runtimes/router.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample, useEngine } from '#test/harness/engine.ts';
@@ -88,6 +89,31 @@ test('a domain of which the proxy says what PostgreSQL cannot keep is recorded, 
   await asked;
   await watcher.stop();
   await looking;
+});
+
+test('a domain on a cluster of no machine tells what the cluster says, and a cluster that is away keeps no other from it', async () => {
+  const { node, domain, answered } = await provenDomain(await app.organization());
+  const away = await provenDomain(await app.organization());
+  await app.db.updateTable('cluster').set({ node_id: null, watched_by: node }).execute();
+  const { id: awayId } = await app.db
+    .selectFrom('custom_domain')
+    .innerJoin('service', 'service.id', 'custom_domain.service_id')
+    .innerJoin('environment', 'environment.id', 'service.environment_id')
+    .select('environment.cluster_id as id')
+    .where('custom_domain.domain', '=', away.domain)
+    .executeTakeFirstOrThrow();
+  const certificates = async (hosts: string[]): Promise<CertificateStatus[]> =>
+    hosts.map((host) => ({ host, state: 'FAILED', expiresAt: null, lastError: `no order for ${domain}` }));
+  const runtimes: ClusterRuntimes = {
+    runtimeOf: async ({ id }) => {
+      if (id === awayId) throw new RuntimeError('unreachable', 'The cluster does not answer.');
+      return { name: 'kubernetes', certificates } as Partial<Runtime> as Runtime;
+    },
+  };
+  const never = () => Promise.reject(new Error('the proxy of the node was asked'));
+  await new CertificateWatcher(app.platform, never, node, new Registry(), runtimes).look();
+  expect(await answered()).toMatchObject({ state: 'FAILED', last_error: `no order for ${domain}` });
+  expect(await away.answered()).toMatchObject({ last_error: null });
 });
 
 test('a domain that asks for no certificate tells of none', async () => {

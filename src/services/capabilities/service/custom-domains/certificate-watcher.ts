@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Platform } from '#platform/context.ts';
-import type { CertificateStatus, Router } from '#runtimes/router.ts';
+import { unsupportedCertificates, type CertificateStatus, type Router } from '#runtimes/router.ts';
+import type { ClusterRuntimes } from '#runtimes/runtime.ts';
 import { withDeadline } from '#kernel/deadline.ts';
 import { storable } from '#kernel/storable.ts';
 import { renewGauge } from '#platform/telemetry/gauges.ts';
@@ -9,20 +10,28 @@ import { listCertificateDomains, recordCertificate } from '#services/capabilitie
 type CertificateDomain = Awaited<ReturnType<typeof listCertificateDomains>>[number];
 
 const LOOK_MS = 10_000;
-/** Seconds that a proxy has to tell of its certificates. */
+/** Seconds that a proxy or a cluster has to tell of its certificates. */
 const ANSWER_SECONDS = 30;
 
-/** Records the state of the certificates that this node's proxy has, for answers and for Prometheus. */
+/** Records the state of the certificates of this node's proxy and of watched clusters, for answers and for Prometheus. */
 export class CertificateWatcher {
   readonly #platform: Platform;
   readonly #router: () => Promise<Router>;
   readonly #nodeId: string;
+  readonly #runtimes: ClusterRuntimes | null;
   #known: CertificateStatus[] = [];
   readonly #ending = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
 
-  constructor(platform: Platform, router: () => Promise<Router>, nodeId: string, registry: Registry) {
+  constructor(
+    platform: Platform,
+    router: () => Promise<Router>,
+    nodeId: string,
+    registry: Registry,
+    runtimes: ClusterRuntimes | null = null,
+  ) {
+    this.#runtimes = runtimes;
     this.#platform = platform;
     this.#router = router;
     this.#nodeId = nodeId;
@@ -69,23 +78,41 @@ export class CertificateWatcher {
 
   async #lookOnce(): Promise<void> {
     const domains = await listCertificateDomains(this.#platform.db, this.#nodeId);
-    if (domains.length === 0) return void (this.#known = []);
-    this.#known = await this.#ask(domains.map(({ domain }) => domain));
-    for (const [at, status] of this.#known.entries()) {
+    const known: CertificateStatus[] = [];
+    const groups = Map.groupBy(domains, ({ cluster_id: id, is_apart: isApart }) => (isApart ? id : null));
+    for (const [clusterId, some] of groups)
+      try {
+        known.push(...(await this.#lookAt(some)));
+      } catch (error) {
+        if (this.#ending.signal.aborted) throw error;
+        this.#platform.log.warn({ err: error, clusterId }, 'cannot look after certificates of a cluster');
+      }
+    this.#known = known;
+  }
+
+  /** Looks after domains of one cluster, or of all clusters behind this node's proxy. */
+  async #lookAt(domains: CertificateDomain[]): Promise<CertificateStatus[]> {
+    const known = await this.#ask(domains);
+    for (const [at, status] of known.entries()) {
       const domain = domains[at]!;
       // What is wrong with one domain keeps none of the others from being recorded.
       await this.#record(domain, status).catch((error: unknown) =>
         this.#platform.log.warn({ err: error, domain: domain.domain }, 'cannot record the state of a certificate'),
       );
     }
+    return known;
   }
 
-  /** Asks the proxy. Throws where it does not answer in time, or the watcher ends: nobody waits for it then. */
-  #ask(domains: string[]): Promise<CertificateStatus[]> {
-    const late = (cause: unknown) => new Error(`The proxy did not answer within ${ANSWER_SECONDS} s.`, { cause });
-    return withDeadline(this.#ending.signal, { seconds: ANSWER_SECONDS, patience: () => 0, late }, async () =>
-      (await this.#router()).certificates(domains),
-    );
+  /** Asks the proxy or the cluster. Throws where it does not answer in time, or the watcher ends: nobody waits for it then. */
+  #ask(domains: CertificateDomain[]): Promise<CertificateStatus[]> {
+    const late = (cause: unknown) => new Error(`No answer within ${ANSWER_SECONDS} s.`, { cause });
+    const hosts = domains.map(({ domain }) => domain);
+    const [{ cluster_id: id, runtime: name, is_apart: isApart }] = domains as [CertificateDomain];
+    return withDeadline(this.#ending.signal, { seconds: ANSWER_SECONDS, patience: () => 0, late }, async () => {
+      if (!isApart) return (await this.#router()).certificates(hosts);
+      const runtime = await this.#runtimes?.runtimeOf({ id, runtime: name });
+      return runtime?.certificates?.(hosts) ?? unsupportedCertificates(hosts);
+    });
   }
 
   async #record(domain: CertificateDomain, { state, expiresAt, lastError }: CertificateStatus): Promise<void> {

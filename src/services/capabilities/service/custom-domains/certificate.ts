@@ -12,7 +12,7 @@ export const CertificateSchema = Nullable(
     Type.Object({
       state: OneOf(CERTIFICATE_STATES, {
         description:
-          'PENDING: it is being obtained, or the service has not been deployed since. FAILED: it is tried again by itself. UNSUPPORTED: the proxy of the cluster serves no HTTPS; install Caddy there and set QUARTERDECK_PROXY=caddy.',
+          'PENDING: it is being obtained, or the service has not been deployed since. FAILED: it is tried again by itself. UNSUPPORTED: the proxy of the cluster serves no HTTPS; install Caddy there and set QUARTERDECK_PROXY=caddy. On Kubernetes last_error says what the cluster lacks.',
       }),
       expires_at: Nullable(DateTime),
       last_error: Nullable(Type.String({ description: 'Reason of the last attempt, null if it succeeded.' })),

@@ -213,7 +213,7 @@ export const listServicesToUnroute = (db: Database) =>
     )
     .execute();
 
-/** Lists proven domains that need a certificate, of services on clusters of a node. */
+/** Lists proven domains that need a certificate, on clusters of a node and on clusters that it watches. */
 export const listCertificateDomains = (db: Database, nodeId: string) =>
   db
     .selectFrom('custom_domain')
@@ -222,7 +222,8 @@ export const listCertificateDomains = (db: Database, nodeId: string) =>
     .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
     .select(['custom_domain.id', 'custom_domain.organization_id', 'custom_domain.domain'])
     .select(['certificate_state', 'certificate_expires_at', 'certificate_error'])
-    .where('cluster.node_id', '=', nodeId)
+    .select(['cluster.id as cluster_id', 'cluster.runtime', sql<boolean>`cluster.node_id is null`.as('is_apart')])
+    .where(sql<boolean>`coalesce(cluster.node_id, cluster.watched_by) = ${nodeId}`)
     .where('custom_domain.generate_certificate', '=', true)
     .where('custom_domain.proof_state', '=', 'VALIDATED')
     .execute();

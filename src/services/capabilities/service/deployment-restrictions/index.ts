@@ -1,3 +1,4 @@
+export { isAffected } from '#services/capabilities/service/deployment-restrictions/affected.ts';
 export { deploymentRestrictionRoutes } from '#services/capabilities/service/deployment-restrictions/routes.ts';
 export {
   insertRestrictions,

@@ -3,7 +3,13 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { apiRoot } from '#resources/git-token/index.ts';
-import { gitWebhookPath, gitWebhookSecretPlace } from '#services/capabilities/service/git-webhook/index.ts';
+import { sql } from '#platform/database/index.ts';
+import { KINDS } from '#services/mount.ts';
+import {
+  gitWebhookPath,
+  gitWebhookSecretPlace,
+  removeUnusedWebhooks,
+} from '#services/capabilities/service/git-webhook/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
 
@@ -29,6 +35,10 @@ beforeAll(async () => {
     if (authorization !== 'Bearer good' && gitlab !== 'good') return answer(401, {});
     const bitbucket = request.url!.startsWith('/2.0/');
     const id = decodeURIComponent(/\/hooks\/([^/?]+)/.exec(request.url!)?.[1] ?? '');
+    if (request.method === 'DELETE') {
+      hooks = hooks.filter((hook) => String(hook.id) !== id && hook.uuid !== id);
+      return response.writeHead(204).end();
+    }
     if (request.method === 'GET') return answer(200, bitbucket ? { values: hooks } : hooks);
     if (request.method === 'POST') hooks.push({ id: hooks.length + 1, uuid: `{${newId()}}`, ...body });
     else
@@ -72,19 +82,18 @@ async function makeApplication(git: object) {
 const statusOf = async (id: string) => ok(await admin.get(`/service/${id}/gitWebhookStatus`), 200);
 const sync = (id: string) => admin.post(`/service/${id}/gitWebhook/sync`);
 
-/** Registered, and yet of no use: nothing here takes its calls. */
-const REGISTERED = {
-  status: 'MISCONFIGURED',
-  message: expect.stringContaining('does not receive pushes yet'),
-};
+/** Registered; the provider has not called yet. */
+const REGISTERED = { status: 'ACTIVE', message: expect.stringContaining('has not called yet') };
 
 describe.each([
-  ['GITHUB', 'GET /api/v3/repos/acme/shop/hooks?per_page=100'],
-  ['GITLAB', 'GET /api/v4/projects/acme%2Fshop/hooks?per_page=100'],
-  ['BITBUCKET', 'GET /2.0/repositories/acme/shop/hooks?pagelen=100'],
-])('the webhook of a repository at %s', (provider, listing) => {
+  ['GITHUB', '', 'GET /api/v3/repos/acme/shop/hooks?per_page=100'],
+  // Gitea and Forgejo.
+  ['GITHUB', '/api/v1', 'GET /api/v1/repos/acme/shop/hooks?limit=50'],
+  ['GITLAB', '', 'GET /api/v4/projects/acme%2Fshop/hooks?per_page=100'],
+  ['BITBUCKET', '', 'GET /2.0/repositories/acme/shop/hooks?pagelen=100'],
+])('the webhook of a repository at %s%s', (provider, path, listing) => {
   test('is registered once for all services of the repository, set right again, and its state told', async () => {
-    const git = { git_token_id: await makeToken(provider), provider };
+    const git = { git_token_id: await makeToken(provider, 'good', `${origin}${path}`), provider };
     const [first, second] = [await makeApplication(git), await makeApplication(git)];
     expect(await statusOf(first)).toMatchObject({ status: 'NOT_CONFIGURED', provider });
     expect(ok(await sync(first), 200)).toEqual({ ...REGISTERED, provider });
@@ -125,6 +134,32 @@ describe.each([
     expect(events.map((event) => event.change.git_webhook.url)).toEqual([url, url]);
     expect(JSON.stringify(events)).not.toContain(secret);
   });
+});
+
+test('a webhook is removed at its provider some time after the last service of its repository', async () => {
+  const git = { git_token_id: await makeToken('GITHUB'), provider: 'GITHUB' };
+  const [first, second] = [await makeApplication(git), await makeApplication(git)];
+  ok(await sync(first), 200);
+  const look = () => removeUnusedWebhooks(app.platform, KINDS, new AbortController().signal);
+  const left = () =>
+    app.db.selectFrom('git_webhook').selectAll().where('organization_id', '=', admin.organizationId).execute();
+  const wait = () =>
+    sql`update git_webhook set unused_since = unused_since - interval '1 hour' where unused_since is not null`.execute(
+      app.db,
+    );
+  await app.db.deleteFrom('service').where('id', '=', first).execute();
+  await look();
+  expect(await left()).toMatchObject([{ unused_since: null }]);
+  await app.db.deleteFrom('service').where('id', '=', second).execute();
+  await look();
+  expect([hooks.length, (await left()).length]).toEqual([1, 1]);
+  await wait();
+  answerWith = 500;
+  await look();
+  expect([hooks.length, (await left()).length]).toEqual([1, 1]);
+  answerWith = undefined;
+  await look();
+  expect([hooks, await left()]).toEqual([[], []]);
 });
 
 describe('the status of a git webhook', () => {

@@ -31,7 +31,33 @@ interface Dialect {
 const segment = encodeURIComponent;
 const GITLAB_EVENTS = ['push_events', 'merge_requests_events'];
 
-const DIALECTS: Record<Provider, Dialect> = {
+/** Path at which Gitea and Forgejo serve their API: git tokens for them have the type GITHUB. */
+const GITEA_API = /\/api\/v1$/;
+
+const dialectOf = ({ provider, api }: Pick<ProviderAccess, 'provider' | 'api'>): Dialect =>
+  DIALECTS[provider === 'GITHUB' && GITEA_API.test(new URL(api).pathname) ? 'GITEA' : provider];
+
+const DIALECTS: Record<Provider | 'GITEA', Dialect> = {
+  GITEA: {
+    events: ['push', 'pull_request'],
+    hooks: ({ owner, name }) => `/repos/${segment(owner)}/${segment(name)}/hooks`,
+    listQuery: '?limit=50',
+    list: [{ id: true, config: { url: true }, active: true, events: [true] }],
+    read: (body) =>
+      body.map((hook: any) => ({
+        id: String(hook.id),
+        url: String(hook.config?.url ?? ''),
+        active: hook.active === true,
+        events: hook.events,
+      })),
+    write: (url, secret) => ({
+      type: 'gitea',
+      active: true,
+      events: DIALECTS.GITEA.events,
+      config: { url, content_type: 'json', secret },
+    }),
+    updateMethod: 'PATCH',
+  },
   GITHUB: {
     events: ['push', 'pull_request'],
     hooks: ({ owner, name }) => `/repos/${segment(owner)}/${segment(name)}/hooks`,
@@ -101,8 +127,9 @@ const DIALECTS: Record<Provider, Dialect> = {
   },
 };
 
-/** Events that the webhook of a provider must send. */
-export const wantedEvents = (provider: Provider): readonly string[] => DIALECTS[provider].events;
+/** Returns the events that the webhook of a provider must send. */
+export const wantedEvents = (access: Pick<ProviderAccess, 'provider' | 'api'>): readonly string[] =>
+  dialectOf(access).events;
 
 /** Finds the webhook of a repository that calls the URL; undefined if there is none. Throws ProviderError. */
 export async function findHook(
@@ -110,8 +137,8 @@ export async function findHook(
   repository: ProviderRepository,
   url: string,
 ): Promise<ProviderHook | undefined> {
-  const dialect = DIALECTS[repository.provider];
-  const body = await call(http, repository, `${dialect.hooks(repository)}${dialect.listQuery}`, dialect.list);
+  const dialect = dialectOf(repository);
+  const body = await callRepository(http, repository, `${dialect.hooks(repository)}${dialect.listQuery}`, dialect.list);
   try {
     return dialect.read(body).find((hook) => hook.url === url);
   } catch (error) {
@@ -130,32 +157,39 @@ export async function writeHook(
   url: string,
   secret: string,
 ): Promise<void> {
-  const dialect = DIALECTS[repository.provider];
+  const dialect = dialectOf(repository);
   const path = dialect.hooks(repository);
-  await call(http, repository, present ? `${path}/${segment(present.id)}` : path, true, {
+  await callRepository(http, repository, present ? `${path}/${segment(present.id)}` : path, true, {
     method: present ? dialect.updateMethod : 'POST',
     body: JSON.stringify(dialect.write(url, secret)),
   });
 }
 
-async function call(
+/** Deletes the webhook that calls the URL; a repository or webhook that is gone is no error. Throws ProviderError. */
+export async function deleteHook(http: HttpClient, repository: ProviderRepository, url: string): Promise<void> {
+  const present = await findHook(http, repository, url);
+  if (!present) return;
+  const path = `${dialectOf(repository).hooks(repository)}/${segment(present.id)}`;
+  await callRepository(http, repository, path, true, { method: 'DELETE' });
+}
+
+/** Asks the API of a provider for something of a repository. Throws ProviderError, whose message names the permission that a token lacks. */
+export async function callRepository(
   http: HttpClient,
   repository: ProviderRepository,
   path: string,
   shape: Shape,
   request: OutgoingRequest = {},
+  right = 'manage webhooks',
 ): Promise<any> {
   const { api, owner, name } = repository;
   const { status, body } = await askProvider(http, repository, path, shape, request);
   if (status === 401 || status === 403)
-    throw new ProviderError(
-      'refused',
-      `The git token may not manage webhooks of ${owner}/${name}: give it that permission.`,
-    );
+    throw new ProviderError('refused', `The git token may not ${right} of ${owner}/${name}: give it that permission.`);
   if (status === 404)
     throw new ProviderError(
       'refused',
-      `${api} has no repository ${owner}/${name} for the git token, or the token may not manage its webhooks.`,
+      `${api} has no repository ${owner}/${name} for the git token, or the token may not ${right} of it.`,
     );
   if (status >= 400) throw new ProviderError('unreachable', `${api} answered ${status}.`);
   return body;

@@ -29,7 +29,8 @@ export const gitWebhookRoutes = (kinds: Kind[]): Route[] => [
     path: '/service/{serviceId}/gitWebhook/sync',
     tag,
     summary: "Register the webhook of a service's repository at the git provider",
-    description: 'This release does not receive pushes yet: the answer says so, and nothing is deployed by them.',
+    description:
+      'Creates the webhook with the git token of the service, or repairs it. All services of an organization that are built from the repository share it.',
     target,
     action: 'service.edit',
     answer: { status: 200, body: GitWebhookStatus },

@@ -35,7 +35,7 @@ export const gitWebhookPath = (id: string): string => `/gitWebhook/${id}`;
 export const gitWebhookSecretPlace = (id: string): string => `git_webhook/${id}/secret`;
 
 /** Returns the key of a webhook: equal for all services of an organization that are built from the same repository. */
-function repositoryKey(source: GitSource): string {
+export function repositoryKey(source: GitSource): string {
   return `${hostOf(source) ?? ''}/${source.owner}/${source.name}`.toLowerCase();
 }
 
@@ -47,7 +47,7 @@ export async function gitWebhookStatus(context: ServiceContext, kinds: Kind[]): 
     const { webhook, repository } = await prepare(context, source);
     if (!webhook) return { status: 'NOT_CONFIGURED', provider, message: 'No webhook was registered: synchronise it.' };
     const hook = await findHook(clientOf(context), repository, urlOf(context, webhook.id));
-    return judge(repository.provider, hook);
+    return await judge(context, repository, hook, webhook);
   } catch (error) {
     if (error instanceof NotReady) return { status: error.status, provider, message: error.message };
     if (error instanceof ProviderError) return { status: 'UNABLE_TO_VERIFY', provider, message: error.message };
@@ -66,13 +66,15 @@ export async function syncGitWebhook(context: ServiceContext, kinds: Kind[]): Pr
     const http = clientOf(context);
     const url = urlOf(context, id);
     await writeHook(http, repository, await findHook(http, repository, url), url, secret);
+    await queries.noteRegistered(context.db, service, id, source.git_token_id!);
     await audit(context, {
       organizationId: service.organizationId,
       type: 'UPDATE',
       ...placeOfService(service, 'GIT_REPOSITORY'),
       after: { git_webhook: { provider: repository.provider, repository: repositoryKey(source), url } },
     });
-    return judge(repository.provider, await findHook(http, repository, url));
+    const webhook = await queries.findGitWebhook(context.db, service, repositoryKey(source));
+    return await judge(context, repository, await findHook(http, repository, url), webhook!);
   } catch (error) {
     if (error instanceof NotReady) throw badRequest(error.message);
     throw error instanceof ProviderError ? toAppError(error) : error;
@@ -89,10 +91,11 @@ class NotReady extends Error {
   }
 }
 
-const clientOf = ({ settings }: Context) =>
+export const clientOf = ({ settings }: Pick<Context, 'settings'>) =>
   createHttpClient({ allowedPrivateAddresses: settings.allowedPrivateAddresses });
 
-const urlOf = ({ settings }: Context, id: string): string => `${settings.baseUrl}${gitWebhookPath(id)}`;
+export const urlOf = ({ settings }: Pick<Context, 'settings'>, id: string): string =>
+  `${settings.baseUrl}${gitWebhookPath(id)}`;
 
 function sourceOf(service: ServiceTarget, kinds: Kind[]): GitSource {
   const kind = kinds.find((one) => one.kind === service.kind);
@@ -114,8 +117,7 @@ async function prepare(context: ServiceContext, source: GitSource) {
     throw new NotReady('UNABLE_TO_VERIFY', 'The service has no git token: give it one that may manage webhooks.');
   const access = await accessOf(context, token, context.signal);
   const [host, apiHost] = [hostOf(source), new URL(access.api).hostname];
-  // A token of another host would reach a repository that only has the same name.
-  if (host !== apiHost && `api.${host}` !== apiHost)
+  if (!isApiOf(access.api, host))
     throw new NotReady(
       'UNABLE_TO_VERIFY',
       `The git token is for ${apiHost}, the repository is at ${host ?? source.url}: give the service a token of that host.`,
@@ -144,15 +146,22 @@ async function ensureWebhook(context: ServiceContext, source: GitSource): Promis
   });
 }
 
-/** Message for a correct webhook whose calls this installation does not process yet. */
-const NOT_RECEIVED =
-  'The webhook is registered, but this release does not receive pushes yet: its calls are answered with 404. Deploy by POST …/deploy, for instance from a pipeline of the repository.';
-
-function judge(provider: Provider, hook: ProviderHook | undefined): GitWebhookView {
+/** Judges the webhook that a provider has, and adds what the last push to the service's branch came to. */
+async function judge(
+  { db, target }: ServiceContext,
+  repository: ProviderRepository,
+  hook: ProviderHook | undefined,
+  webhook: { repository: string; heard_at?: Date | null },
+): Promise<GitWebhookView> {
+  const { provider } = repository;
   if (!hook)
     return { status: 'NOT_CONFIGURED', provider, message: 'The webhook is gone at the provider: synchronise it.' };
-  const missing = wantedEvents(provider).filter((event) => !hook.events.includes(event));
-  if (missing.length === 0 && hook.active) return { status: 'MISCONFIGURED', provider, message: NOT_RECEIVED };
+  const missing = wantedEvents(repository).filter((event) => !hook.events.includes(event));
+  if (missing.length === 0 && hook.active) {
+    const refused = await queries.findRefusal(db, target, webhook.repository, target.id);
+    const message = refused ?? (webhook.heard_at ? undefined : NOT_HEARD);
+    return { status: 'ACTIVE', provider, ...(message ? { message } : {}) };
+  }
   return {
     status: 'MISCONFIGURED',
     provider,
@@ -163,8 +172,18 @@ function judge(provider: Provider, hook: ProviderHook | undefined): GitWebhookVi
   };
 }
 
+/** Message for a correct webhook whose provider has not called yet. */
+const NOT_HEARD =
+  'The provider has not called yet. Until it does, the repository is asked for new commits (QUARTERDECK_GIT_POLL_INTERVAL).';
+
+/** Tells whether an API is of a repository's host: a token of another one would reach a repository that only has the same name. */
+export function isApiOf(api: string, host: string | undefined): boolean {
+  const { hostname } = new URL(api);
+  return host === hostname || `api.${host}` === hostname;
+}
+
 /** Host of a repository, undefined for a local folder. */
-function hostOf(source: GitSource): string | undefined {
+export function hostOf(source: GitSource): string | undefined {
   const scp = /^[\w.-]+@([\w.-]+):/.exec(source.url);
   if (scp) return scp[1]!.toLowerCase();
   return URL.canParse(source.url) ? new URL(source.url).hostname || undefined : undefined;
