@@ -14,6 +14,6 @@ export function kubernetesClusters({ platform, installation: { id: installation 
     const { createKubernetesRuntime } = await import('#runtimes/kubernetes/index.ts');
     const policy = createHttpClient(settings).addressPolicy;
     const images = { builder, registries: createBuiltImages(platform, { clusterId, nodeId }) };
-    return createKubernetesRuntime({ installation, access, renewed, policy, images });
+    return createKubernetesRuntime({ installation, access, renewed, policy, images, helm: settings.helm });
   });
 }

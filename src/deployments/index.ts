@@ -20,6 +20,7 @@ export type {
   DeployableKind,
   ExpandedVariables,
   PlannedTask,
+  ChartSourceToResolve,
   GitSourceToResolve,
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
@@ -54,6 +55,7 @@ export {
   type Execution,
   type ExpandVariables,
   type KindHooks,
+  type ChartRequest,
   type Sources,
 } from '#deployments/executor/engine.ts';
 export type { MachineRecords, StartAgain } from '#deployments/watchers/running-watcher.ts';

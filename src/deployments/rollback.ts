@@ -87,9 +87,10 @@ export async function findLastExecution(
   return row && executionIdOf(environmentId, row.number);
 }
 
-const commitsOf = ({ commit, valuesCommit }: ResolvedService = {}) => ({
+const commitsOf = ({ commit, valuesCommit, chart }: ResolvedService = {}) => ({
   commit,
   ...(valuesCommit ? { valuesCommit } : {}),
+  ...(chart ? { chart } : {}),
 });
 
 const imageOf = ({ image, build_key }: { image: string | null; build_key: string | null }) =>

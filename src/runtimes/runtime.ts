@@ -172,6 +172,7 @@ export interface Placement {
 
 /** Long-running service with all its settings. */
 export interface WorkloadSpec extends ProgramSpec {
+  type: 'workload';
   /** Internal host name by which siblings of the environment reach it (`app-z1a2b3c4d`, docs/contributing/rules.md 37). */
   hostname: string;
   ports: WorkloadPort[];
@@ -193,6 +194,55 @@ export interface WorkloadSpec extends ProgramSpec {
   readyTimeoutSeconds: number;
 }
 
+/** Helm chart with its values, as the program `helm` takes them. */
+export interface ChartSpec {
+  type: 'helm';
+  identity: WorkloadIdentity;
+  /** Human name of the service, for labels and logs only. */
+  displayName: string;
+  /** Name of the release (`helm-z1a2b3c4d`). */
+  hostname: string;
+  /** Name of the chart for people: `shop 1.4.0`. */
+  title: string;
+  /** Folder or archive of the chart on this machine; empty before it was fetched. */
+  chart: string;
+  /** Private folder on this machine for files that helm needs; empty before the chart was fetched. */
+  folder: string;
+  /** Files of values in YAML with variables replaced; a later one counts more. They may hold secrets. */
+  values: { name: string; content: string }[];
+  /** Further options of `helm upgrade`, none of which names a file, a program or another cluster. */
+  arguments: string[];
+  /** True if the chart may have objects outside of the environment's namespace. */
+  allowClusterWide: boolean;
+  /** Seconds that the objects of the chart have to get ready. */
+  timeoutSeconds: number;
+  ports: ChartPort[];
+  routes: Route[];
+  /** Secret values, as in `ProgramSpec`. */
+  secrets: string[];
+  /** Sentences about the configuration for the deployment's log. */
+  warnings: string[];
+}
+
+/** Port of a Kubernetes service of a chart, which is named or selected by its labels. */
+export interface ChartPort {
+  id: string;
+  internalPort: number;
+  protocol: 'HTTP' | 'GRPC';
+  service: string | { key: string; value: string }[];
+}
+
+/** Workload or chart that a service deploys. */
+export type Deployable = WorkloadSpec | ChartSpec;
+
+/** Kubernetes service that a chart made. */
+export interface ChartService {
+  name: string;
+  type: string;
+  ports: { name?: string; port: number }[];
+  selectors: { key: string; value: string }[];
+}
+
 /** Destination that a command may connect to. */
 export interface EgressRule {
   /** Lower-case host name, `*.example.com` for all below it, `*` for every host, or an address (without brackets). */
@@ -212,6 +262,8 @@ export interface Egress {
 
 /** Command that runs to its end: an execution of a job, or a Terraform command. Siblings of the environment are reachable by name. */
 export interface TaskSpec extends ProgramSpec {
+  /** Tells commands from what stays deployed. */
+  type?: undefined;
   /**
    * Name of the execution, unique within the service, `[a-z0-9-]{1,40}`: the same generation and name are the same execution. An execution
    * that exists, running or ended, is adopted, whatever else the spec says; none starts twice until `removeTasks` removed it. Generations
@@ -474,7 +526,7 @@ export type RuntimeFeature =
   | 'host-address'
   | 'database-backups'
   | 'egress'
-  | 'kubernetes'
+  | 'helm'
   | 'keda'
   | 'older-databases';
 
@@ -482,7 +534,7 @@ export type RuntimeFeature =
 export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]> = {
   host: ['builds', 'machine-programs', 'tasks', 'host-address', 'database-backups', 'egress'],
   docker: ['builds', 'registry-images', 'tasks', 'host-address', 'database-backups', 'egress'],
-  kubernetes: ['builds', 'registry-images', 'tasks', 'database-backups', 'keda'],
+  kubernetes: ['builds', 'registry-images', 'tasks', 'database-backups', 'helm', 'keda'],
   fake: [
     'builds',
     'registry-images',
@@ -490,7 +542,7 @@ export const RUNTIME_FEATURES: Record<Runtime['name'], readonly RuntimeFeature[]
     'host-address',
     'database-backups',
     'egress',
-    'kubernetes',
+    'helm',
     'keda',
     'older-databases',
   ],
@@ -511,6 +563,20 @@ export interface Capabilities {
 
 export interface RuntimeReport extends Capabilities {
   ok: boolean;
+}
+
+/** Returns the sentence with which a runtime refuses a chart. */
+export const noCharts = (runtime: Runtime['name']): string =>
+  `The runtime ${runtime} runs no Helm charts: move the service to an environment of a Kubernetes cluster.`;
+
+/** Returns a workload. Throws RuntimeError `refused` for a chart, for runtimes that run none. */
+export function requireWorkload(deployable: Deployable, runtime: Runtime['name']): WorkloadSpec {
+  switch (deployable.type) {
+    case 'workload':
+      return deployable;
+    case 'helm':
+      throw new RuntimeError('refused', noCharts(runtime));
+  }
 }
 
 /** Returns the features of a cluster. Capabilities are null until the cluster was checked: it then has all that its runtime can have. */
@@ -543,7 +609,7 @@ export interface Runtime {
    * Returns the reasons why this spec cannot run here at all, as sentences for the user that name a remedy; empty if it can. Called before
    * anything is changed.
    */
-  refusals(spec: WorkloadSpec | TaskSpec): string[];
+  refusals(spec: Deployable | TaskSpec): string[];
 
   /**
    * Makes the workload match the spec: new instances ready, routes moved to them, older instances drained and removed. A runtime without
@@ -552,7 +618,7 @@ export interface Runtime {
    * If the candidate does not become ready, it is removed, the previous release keeps running and serving, and RuntimeError `not_ready`
    * gives the reason with the last lines of its log.
    */
-  submit(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle>;
+  submit(spec: Deployable, context: RuntimeContext): Promise<Handle>;
 
   /**
    * Returns what `submit` of a spec would change in the cluster, without changing anything. Variables and credentials are left out: the spec
@@ -639,6 +705,12 @@ export interface Runtime {
    * the address is 127.0.0.1.
    */
   hostAddress?(identity: WorkloadIdentity): Promise<string>;
+
+  /** Writes to `context.log` what a submission of the chart would change, and changes nothing. Present where charts run. */
+  diff?(spec: ChartSpec, context: RuntimeContext): Promise<void>;
+
+  /** Returns the Kubernetes services that a chart has made. */
+  chartServices?(handle: Handle): Promise<ChartService[]>;
 
   /** Returns CPU and memory of each running instance; empty if nothing of the service exists. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;

@@ -178,6 +178,7 @@ async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: A
     registry: built === undefined ? await accessTo(registryId) : built,
     opened: opened?.values ?? {},
     bestEffort: false,
+    fetched: null,
   };
   const [planned] = kind.tasks!(service, 'RUN', identity, release.image, variables, options);
   // Of one release there are many executions: each is known by its own id.

@@ -18,7 +18,7 @@ export const checkoutDirectory = ({ run, service }: ServiceWork): string =>
   path.join(attemptFolder(run), service.serviceId);
 
 /** Makes a folder below the work directory, which no other account of the machine may enter. */
-async function makePrivate(workDirectory: string, directory: string): Promise<void> {
+export async function makePrivate(workDirectory: string, directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await chmod(workDirectory, 0o700);
 }

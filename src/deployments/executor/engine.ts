@@ -26,6 +26,15 @@ interface SourceRequest {
   signal: AbortSignal;
 }
 
+/** Chart of a Helm repository of an organization. */
+export interface ChartRequest {
+  organizationId: string;
+  repositoryId: string;
+  name: string;
+  version: string;
+  signal: AbortSignal;
+}
+
 /** End of the commands of a step EXECUTING, as kinds record it. */
 export interface Execution {
   organizationId: string;
@@ -93,6 +102,10 @@ export interface Sources {
   checkout(request: SourceRequest & { commit: string; directory: string; log(line: string): void }): Promise<void>;
   /** Returns the image that a name and a tag stand for now, as a reference with its digest. */
   resolveImage(request: ImageName & { organizationId: string; signal: AbortSignal }): Promise<string>;
+  /** Returns the digest (SHA-256, hexadecimal) of a chart's archive in a Helm repository. */
+  resolveChart(request: ChartRequest): Promise<string>;
+  /** Downloads a chart's archive into a file. Throws an error for people if it has another digest than the given one. */
+  fetchChart(request: ChartRequest & { digest: string | null; file: string }): Promise<void>;
   /** Returns the runtime's access to a registry of the organization; null if the registry needs no credentials. */
   registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
   /** Returns an image that a build of the organization names. Throws an error for people if it may not be used. */

@@ -43,6 +43,7 @@ export async function loadFacts(db: Database, scope: Scope, serviceIds: string[]
               commit: row.resolution?.commit ?? null,
               valuesCommit: row.resolution?.valuesCommit ?? null,
               imageSource: row.resolution?.imageSource ?? null,
+              chart: row.resolution?.chart ?? null,
             }
           : null,
       },

@@ -1,12 +1,13 @@
 import { storable } from '#kernel/storable.ts';
 import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import type { EngineParts, Sources } from '#deployments/executor/engine.ts';
-import type { GitSourceToResolve, ImageSourceToResolve } from '#deployments/model/kind.ts';
+import type { ChartSourceToResolve, GitSourceToResolve, ImageSourceToResolve } from '#deployments/model/kind.ts';
 import type {
   Commit,
   Foreseen,
   LastRelease,
   Resolution,
+  ResolvedChart,
   ResolvedService,
   ServiceSnapshot,
   Snapshot,
@@ -19,7 +20,7 @@ type Releases = Map<string, { release: LastRelease | null }>;
 /** Parts of the engine that resolving needs. */
 export interface Resolving {
   kinds: EngineParts['kinds'];
-  sources: Pick<Sources, 'resolve' | 'resolveImage'>;
+  sources: Pick<Sources, 'resolve' | 'resolveImage' | 'resolveChart'>;
   /** Seconds after which a service whose source can't be read fails, alone; without, its error is thrown. */
   apartAfter?: number;
 }
@@ -48,6 +49,7 @@ export async function resolve(
     return {
       ...(source?.type === 'git' ? { commit: await commitOf(of, source, service.commitId, last?.commit) } : {}),
       ...(source?.type === 'image' ? await digestOf(of, source, last) : {}),
+      ...(source?.type === 'chart' ? { chart: await chartOf(of, source, last?.chart) } : {}),
       ...(values ? { valuesCommit: await commitOf(of, values, service.valuesCommitId, last?.valuesCommit) } : {}),
     };
   };
@@ -92,6 +94,19 @@ async function commitOf(
   if (last && !commitId) return last;
   const { organizationId } = snapshot;
   return parts.sources.resolve({ ...source, organizationId, commitId, signal });
+}
+
+/** Returns a chart with its digest; a redeploy takes the archive of the last release again. */
+async function chartOf(
+  { parts, snapshot, signal }: Of,
+  { repositoryId, name, version }: ChartSourceToResolve,
+  last: ResolvedChart | null = null,
+): Promise<ResolvedChart> {
+  const isSame = last?.repositoryId === repositoryId && last.name === name && last.version === version;
+  if (isSame) return last;
+  const { organizationId } = snapshot;
+  const digest = await parts.sources.resolveChart({ organizationId, repositoryId, name, version, signal });
+  return { repositoryId, name, version, digest };
 }
 
 async function digestOf(

@@ -21,10 +21,13 @@ import { beginStep, endStep, failStep, stepKey, type StepPlace } from '#deployme
 import type { ServiceWork } from '#deployments/executor/service-work.ts';
 import { STEPS, type Step } from '#deployments/executor/steps.ts';
 import type { PlannedService } from '#deployments/model/snapshot.ts';
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { RuntimeError, type Deployable } from '#runtimes/runtime.ts';
 
 /** Seconds on top of a workload's time to get ready, before a step that applies it counts as stuck. */
 const APPLY_MARGIN_SECONDS = 120;
+
+/** Seconds for taking a chart back that was cancelled, without waiting until the release before is ready. */
+const CHART_UNWIND_SECONDS = 90;
 
 /** Log line of a repeated step: an earlier attempt may have done all its work, and its output may be lost. */
 const INTERRUPTED = 'An earlier attempt was interrupted here: what it has left undone is done now.';
@@ -79,7 +82,8 @@ function begin(run: PlannedRun, planned: PlannedService): ServiceWork {
     mask: (text) => text,
     image: planned.image,
     opened: {},
-    workload: undefined,
+    deployable: undefined,
+    fetched: undefined,
     tasks: undefined,
     handle: null,
     domains: undefined,
@@ -154,29 +158,38 @@ function prepare(work: ServiceWork, step: Step, place: StepPlace): Promise<void>
  * Returns the seconds that a step has to return after it was told to end. Workloads and commands keep their grace periods, unless other
  * workers wait for the claim.
  */
-function unwindSeconds({ workload, tasks }: ServiceWork, reason: unknown): number {
+function unwindSeconds({ deployable, tasks }: ServiceWork, reason: unknown): number {
   if (reason === 'lost' || reason === 'give-back') return UNWIND_SECONDS;
   const grace = Math.max(
-    workload?.gracePeriodSeconds ?? 0,
+    deployable ? timesOf(deployable).unwind : 0,
     ...(tasks ?? []).map(({ task }) => task.gracePeriodSeconds),
   );
   return UNWIND_SECONDS + grace;
+}
+
+/** Returns the seconds in which a release gets ready or fails, and those in which it then is taken back. */
+function timesOf(deployable: Deployable): { ready: number; unwind: number } {
+  switch (deployable.type) {
+    case 'workload':
+      return { ready: deployable.readyTimeoutSeconds, unwind: deployable.gracePeriodSeconds };
+    case 'helm':
+      // The release before has as long to get ready again.
+      return { ready: 2 * deployable.timeoutSeconds, unwind: CHART_UNWIND_SECONDS };
+  }
 }
 
 /** Returns the seconds without progress after which a step counts as stuck; null if it only waits. */
 function progressSeconds(work: ServiceWork, step: Step): number | null {
   if (step.waits) return null;
   const { stepProgressSeconds } = work.run.parts.platform.settings;
-  const { workload, tasks } = work;
+  const { deployable, tasks } = work;
   if (step.phase === 'execute') {
     const longest = Math.max(0, ...(tasks ?? []).map(({ task }) => task.timeoutSeconds + task.gracePeriodSeconds));
     return Math.max(stepProgressSeconds, longest + APPLY_MARGIN_SECONDS);
   }
-  if (!step.applies || !workload) return stepProgressSeconds;
-  return Math.max(
-    stepProgressSeconds,
-    workload.readyTimeoutSeconds + workload.gracePeriodSeconds + APPLY_MARGIN_SECONDS,
-  );
+  if (!step.applies || !deployable) return stepProgressSeconds;
+  const { ready, unwind } = timesOf(deployable);
+  return Math.max(stepProgressSeconds, ready + unwind + APPLY_MARGIN_SECONDS);
 }
 
 /** Adds the facts and the state of the service's end to the write that ends its last step. */

@@ -1,9 +1,9 @@
 import type { ServiceFacts } from '#deployments/executor/facts.ts';
 import type { PlannedRun } from '#deployments/executor/run-context.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
-import type { ExpandedVariables, PlannedTask } from '#deployments/model/kind.ts';
+import type { ExpandedVariables, FetchedChart, PlannedTask } from '#deployments/model/kind.ts';
 import type { PlannedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
-import type { Attempt, Handle, Runtime, RuntimeContext, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Attempt, Handle, Runtime, RuntimeContext, Deployable } from '#runtimes/runtime.ts';
 
 /** A service on its way through its steps, and what they hand to each other. */
 export interface ServiceWork {
@@ -18,7 +18,9 @@ export interface ServiceWork {
   image: string | null;
   /** Values of the configuration that were sealed, opened when first needed. */
   opened: Record<string, string>;
-  workload: WorkloadSpec | undefined;
+  deployable: Deployable | undefined;
+  /** Chart and values on this machine, once they were fetched. */
+  fetched: FetchedChart | undefined;
   tasks: PlannedTask[] | undefined;
   handle: Handle | null;
   /** Custom domains that the workload was applied with; undefined if it was not, or if an earlier release of Quarterdeck applied it. */

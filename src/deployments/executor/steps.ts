@@ -4,6 +4,7 @@ import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { systemContext } from '#platform/context.ts';
 import { declaredArguments, readOf, writeOwn } from '#deployments/executor/checkout-files.ts';
+import { fetchChart } from '#deployments/executor/charts.ts';
 import { checkout, checkoutDirectory } from '#deployments/executor/checkouts.ts';
 import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import { again } from '#deployments/executor/fenced-write.ts';
@@ -18,6 +19,8 @@ import type { StepName } from '#deployments/model/snapshot.ts';
 import { publishedPorts } from '#runtimes/runtime.ts';
 import type {
   BuildContext,
+  ChartSpec,
+  Deployable,
   Handle,
   RegistryAccess,
   RuntimeContext,
@@ -46,7 +49,8 @@ const clone: Step = {
   phase: 'build',
   run: async (work, context) => {
     await requireDisk(work);
-    await checkout(work, context);
+    if (kindOf(work).chart) await fetchChart(work, context);
+    else await checkout(work, context);
     return {};
   },
 };
@@ -89,9 +93,9 @@ const deployment: Step = {
   phase: 'apply',
   applies: true,
   prepare: async (work) => {
-    if (work.run.snapshot.action !== 'DEPLOY' || !kindOf(work).workload) return;
+    if (work.run.snapshot.action !== 'DEPLOY' || !kindOf(work).deployable) return;
     await expand(work);
-    work.workload = await workloadOf(work);
+    work.deployable = await deployableOf(work);
   },
   run: async (work, context) => ({ handle: await applyAction(work, context), domains: work.domains }),
   take: (work, output: { handle: Handle | null; domains?: string[] }) => {
@@ -106,9 +110,10 @@ const executing: Step = {
   applies: true,
   prepare: async (work) => {
     await expand(work);
-    work.tasks = await tasksOf(work);
+    if (kindOf(work).chart) work.deployable = await deployableOf(work);
+    else work.tasks = await tasksOf(work);
   },
-  run: runTasks,
+  run: (work, context) => (kindOf(work).chart ? diffChart(work, context) : runTasks(work, context)),
 };
 
 const refused = (name: StepName): Step => ({
@@ -226,15 +231,16 @@ function missingDockerfile({ run, service }: ServiceWork, { rootPath, dockerfile
 
 const identityOf = ({ run, service }: ServiceWork): WorkloadIdentity => identityIn(run, service.serviceId);
 
-/** Returns the workload to apply; throws if the runtime refuses it. */
-async function workloadOf(work: ServiceWork): Promise<WorkloadSpec> {
-  if (!work.image) throw new Error(`${work.service.name} has no image to deploy.`);
+/** Returns the workload or chart to apply; throws if the runtime refuses it. */
+async function deployableOf(work: ServiceWork): Promise<Deployable> {
+  const kind = kindOf(work);
+  if (!work.image && !kind.chart) throw new Error(`${work.service.name} has no image to deploy.`);
   const options = await optionsOf(work);
   work.domains = await routedDomainsOf(work);
   const service = { ...work.service, customDomains: work.domains };
-  const workload = kindOf(work).workload!(service, identityOf(work), work.image, work.variables!, options);
-  refuse(work, workload);
-  return workload;
+  const made = await kind.deployable!(service, identityOf(work), work.image ?? '', work.variables!, options);
+  refuse(work, made);
+  return made;
 }
 
 async function routedDomainsOf({ run, service, mask }: ServiceWork): Promise<string[]> {
@@ -247,17 +253,48 @@ async function routedDomainsOf({ run, service, mask }: ServiceWork): Promise<str
 }
 
 /** Returns whether a deployed service gets an image that is here: that hardly takes disk, and may be what frees some. */
-async function isKnownHere({ runtime, workload, facts }: Pick<ServiceWork, 'runtime' | 'workload' | 'facts'>) {
+async function isKnownHere({ runtime, facts }: ServiceWork, workload: WorkloadSpec) {
   // Nothing of what it deploys lies on this machine.
   if (runtime.registryOf) return true;
-  if (!facts?.handle || !workload) return false;
+  if (!facts?.handle) return false;
   return (await runtime.hasImage?.(workload.identity, workload.image)) ?? false;
 }
 
+/** Applies what the service deploys. */
+async function applyDeployable(work: ServiceWork, context: RuntimeContext) {
+  const { deployable, facts } = work;
+  switch (deployable?.type) {
+    case undefined:
+      return facts?.handle ?? null;
+    case 'workload':
+      return applyWorkload(work, deployable, context);
+    case 'helm':
+      return work.runtime.submit(await chartOf(work, context), context);
+  }
+}
+
+/** Returns the chart with its files, which are fetched where this attempt does not have them. */
+async function chartOf(work: ServiceWork, context: RuntimeContext): Promise<ChartSpec> {
+  await fetchChart(work, context);
+  const made = await deployableOf(work);
+  if (made.type !== 'helm') throw new Error(`${work.service.name} is no chart.`);
+  for (const warning of made.warnings) context.log(warning);
+  work.deployable = made;
+  return made;
+}
+
+/** Writes what a deployment of the chart would change to the log. */
+async function diffChart(work: ServiceWork, context: StepContext): Promise<Record<string, unknown>> {
+  const { runtime } = work;
+  if (!runtime.diff) throw new Error(`The runtime ${runtime.name} runs no charts: use a Kubernetes cluster.`);
+  await runtime.diff(await chartOf(work, context), context);
+  return {};
+}
+
 /** Applies the workload, once the service has the ports of the machine that it publishes. */
-async function applyWorkload({ run, runtime, workload, facts }: ServiceWork, context: RuntimeContext) {
-  if (!workload) return facts?.handle ?? null;
-  if (!(await isKnownHere({ runtime, workload, facts }))) await requireDisk({ run });
+async function applyWorkload(work: ServiceWork, workload: WorkloadSpec, context: RuntimeContext) {
+  const { run, runtime } = work;
+  if (!(await isKnownHere(work, workload))) await requireDisk({ run });
   const ports = publishedPorts(workload.ports).map(({ protocol, externalPort: port }) => ({ protocol, port }));
   if (ports.length > 0) await again(() => run.parts.checkPublished(workload.identity, ports));
   return runtime.submit(workload, context);
@@ -284,7 +321,7 @@ async function tasksOf(work: ServiceWork): Promise<PlannedTask[]> {
   return tasks;
 }
 
-function refuse({ runtime }: ServiceWork, spec: WorkloadSpec | TaskSpec): void {
+function refuse({ runtime }: ServiceWork, spec: Deployable | TaskSpec): void {
   const refusals = runtime.refusals(spec);
   if (refusals.length > 0) throw new Error(refusals.join(' '));
 }
@@ -294,7 +331,8 @@ async function optionsOf(work: ServiceWork): Promise<WorkloadOptions> {
   const { proxyDomain, builtInVariablePrefix } = run.parts.platform.settings;
   const registry = await accessOf(work);
   const { bestEffort } = run.snapshot;
-  return { proxyDomain, outputPath: outputPathOf(builtInVariablePrefix), registry, opened, bestEffort };
+  const fetched = work.fetched ?? null;
+  return { proxyDomain, outputPath: outputPathOf(builtInVariablePrefix), registry, opened, bestEffort, fetched };
 }
 
 /** Returns the credentials for pulling the service's image; null if it needs none. */
@@ -337,23 +375,23 @@ async function applyAction(work: ServiceWork, context: StepContext): Promise<Han
   const { runtime, facts, service, run } = work;
   switch (run.snapshot.action) {
     case 'DEPLOY':
-      return rollOut(work, await applyWorkload(work, context), context);
+      return rollOut(work, await applyDeployable(work, context), context);
     case 'RUN':
       return facts?.handle ?? null;
     case 'STOP':
       // Also without a handle: a first deployment that was cut off by force may have left something that runs.
-      if (kindOf(work).workload && facts && facts.wanted !== 'absent')
+      if (kindOf(work).deployable && facts && facts.wanted !== 'absent')
         await runtime.stop(identityOf(work), facts.handle, context);
       return facts?.handle ?? null;
     case 'RESTART':
-      if (!kindOf(work).workload) return null;
+      if (!kindOf(work).deployable) return null;
       if (!facts?.handle) throw new Error(`${service.name} is not running: deploy it first.`);
       return rollOut(work, await runtime.restart(facts.handle, identityOf(work).generation, context), context);
     case 'DELETE':
     case 'UNINSTALL':
       await saveBefore(work, context);
       await runtime.remove(identityOf(work), facts?.handle ?? null, context);
-      if (!kindOf(work).workload) context.log('What its runs have left is removed.');
+      if (!kindOf(work).deployable) context.log('What its runs have left is removed.');
       return null;
   }
 }

@@ -1,5 +1,5 @@
 import type { Settings } from '#platform/settings/index.ts';
-import type { RegistryAccess, Runtime, TaskEnd, TaskSpec, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Deployable, RegistryAccess, Runtime, TaskEnd, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { LastRelease, PlannedService, ResolvedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
 
@@ -25,7 +25,16 @@ export interface ImageSourceToResolve {
   tag: string;
 }
 
-type SourceToResolve = GitSourceToResolve | ImageSourceToResolve;
+/** A chart of a Helm repository, whose version has to be resolved to the digest of its archive. */
+export interface ChartSourceToResolve {
+  type: 'chart';
+  /** Helm repository of the organization, whose credentials are never frozen. */
+  repositoryId: string;
+  name: string;
+  version: string;
+}
+
+type SourceToResolve = GitSourceToResolve | ImageSourceToResolve | ChartSourceToResolve;
 
 /** Expanded variables and files of a service, made when its stage starts. */
 export interface ExpandedVariables {
@@ -62,6 +71,26 @@ export interface WorkloadOptions {
   opened: Record<string, string>;
   /** True if the teardown is best effort (docs/contributing/rules.md 19). */
   bestEffort: boolean;
+  /** Chart and files of values that were fetched; null before. */
+  fetched: FetchedChart | null;
+}
+
+/** Sources of a chart on this machine. */
+export interface FetchedChart {
+  /** Folder or archive of the chart. */
+  chart: string;
+  /** Private folder for further files. */
+  folder: string;
+  /** Files of values of a repository, as they are there. */
+  values: { name: string; content: string }[];
+}
+
+/** Location of a chart in its repository, and of files of values in theirs. */
+interface ChartRecipe {
+  /** Folder of the chart in its git repository; `/` for the whole. */
+  rootPath: string;
+  /** Files of values in the repository of `valuesSource`. */
+  valuesPaths: string[];
 }
 
 /** Runtime that an image is built on, and settings that its recipe depends on. */
@@ -138,18 +167,20 @@ export interface DeployableKind<Spec = unknown> {
     last: LastRelease | null,
   ): PlannedService;
   build?(service: ServiceSnapshot<Spec>, options: BuildOptions): BuildRecipe;
+  /** Returns where the chart is; present for kinds that deploy one. */
+  chart?(service: ServiceSnapshot<Spec>): ChartRecipe;
   /** Returns whether a removal needs the source, because its commands run in the source's image. */
   needsSourceToRemove?(service: ServiceSnapshot<Spec>): boolean;
   /** Returns the volumes of a configuration with their sizes; absent for kinds without volumes. */
   volumes?(service: Configured<Spec>): DeclaredVolume[];
-  /** Returns the workload to apply; absent for kinds without a permanent workload. */
-  workload?(
+  /** Returns the workload or chart to apply; absent for kinds whose services only run to their end. */
+  deployable?(
     service: ServiceSnapshot<Spec>,
     identity: WorkloadIdentity,
     image: string,
     variables: ExpandedVariables,
     options: WorkloadOptions,
-  ): WorkloadSpec;
+  ): Deployable | Promise<Deployable>;
   /** Returns the commands of the step EXECUTING, in order: the first that fails is the step's failure. */
   tasks?(
     service: ServiceSnapshot<Spec>,

@@ -94,8 +94,19 @@ export interface ResolvedService {
   /** Image name that `image` was resolved from. */
   imageSource?: ImageName;
   buildKey?: string;
+  /** Chart of a Helm repository that a version stood for. */
+  chart?: ResolvedChart;
   /** Reason why the service is not deployed: nothing of it was resolved. */
   failure?: Foreseen;
+}
+
+/** Chart of a Helm repository with the digest of its archive. */
+export interface ResolvedChart {
+  repositoryId: string;
+  name: string;
+  version: string;
+  /** SHA-256 of the archive, hexadecimal. */
+  digest: string;
 }
 
 /** Failure that is known before a service's first step. */
@@ -118,6 +129,7 @@ export interface LastRelease {
   commit: Commit | null;
   valuesCommit: Commit | null;
   imageSource: ImageName | null;
+  chart?: ResolvedChart | null;
 }
 
 /** Steps that `steps.details` name (docs/contributing/engine.md). */

@@ -74,6 +74,8 @@ export interface YamlOptions {
   plain?: boolean;
   /** True if `<<` merges maps. */
   merge?: boolean;
+  /** Older version, where `yes` and `on` are truth values; 1.2 without. */
+  version?: '1.1';
 }
 
 /**

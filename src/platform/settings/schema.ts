@@ -526,6 +526,12 @@ export const SETTINGS = {
     text,
     'Folder with versions of Terraform and OpenTofu for host clusters: <folder>/terraform/1.11.4/terraform, <folder>/tofu/1.10.0/tofu; those of the PATH are found besides.',
   ),
+  helm: setting(
+    'QUARTERDECK_HELM',
+    '',
+    text,
+    'Absolute path of the program helm (3.14 or later, not 4), which applies charts on Kubernetes clusters; without it the one of the usual PATH.',
+  ),
   terraformImage: setting(
     'QUARTERDECK_TERRAFORM_IMAGE',
     'docker.io/hashicorp/terraform',

@@ -3,7 +3,7 @@ import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { RegistryError, registryProblem } from '#platform/oci/index.ts';
 import { openRepository, type OpenRepository } from '#resources/helm-repository/access.ts';
-import { readPackedFile } from '#resources/helm-repository/archive.ts';
+import { checkArchive, readPackedFile } from '#resources/helm-repository/archive.ts';
 import type { ChartIndex, ChartInIndex } from '#resources/helm-repository/chart-index.ts';
 import { findHelmRepositoryById, type HelmRepositoryRow } from '#resources/helm-repository/queries.ts';
 import { chartsInRegistry, pullArchive, type Chart } from '#resources/helm-repository/registry-charts.ts';
@@ -67,16 +67,40 @@ export async function readChartFile(
   file: string,
   field: string,
 ): Promise<string | undefined> {
+  const archive = await archiveOf(context, organizationId, chart, field);
+  return unpacking(chart, readPackedFile(archive, file));
+}
+
+/** Downloads the archive of a chart and checks what is in it. Throws as `readChartFile` does. */
+export async function downloadChart(
+  context: CallContext,
+  organizationId: string,
+  chart: ChartName,
+  field: string,
+): Promise<Buffer> {
+  const archive = await archiveOf(context, organizationId, chart, field);
+  await unpacking(chart, checkArchive(archive));
+  return archive;
+}
+
+const unpacking = <T>({ chartName, chartVersion }: ChartName, work: Promise<T>): Promise<T> =>
+  work.catch((error: Error) => {
+    throw badRequest(`The chart ${chartName} ${chartVersion} cannot be unpacked: ${error.message}.`);
+  });
+
+async function archiveOf(
+  context: CallContext,
+  organizationId: string,
+  chart: ChartName,
+  field: string,
+): Promise<Buffer> {
   const row = await findHelmRepositoryById(context.db, [organizationId], chart.repositoryId);
   if (!row) throw invalidField(`${field}.repository`, 'names no Helm repository of this organization');
   try {
     const repository = await openRepository(context, row);
-    const archive = repository.hasIndex
+    return repository.hasIndex
       ? await archiveInIndex(repository, chart, field)
       : await archiveInRegistry(repository, chart, field);
-    return await readPackedFile(archive, file).catch((error: Error) => {
-      throw badRequest(`The chart ${chart.chartName} ${chart.chartVersion} cannot be unpacked: ${error.message}.`);
-    });
   } catch (error) {
     throw registryProblem(error);
   }

@@ -106,6 +106,7 @@ export const hostOf = (identity: WorkloadIdentity): string => `contract-z${ident
 export function newSpec(identity: WorkloadIdentity, image: string, changes: Partial<WorkloadSpec> = {}): WorkloadSpec {
   const { environment, ...others } = changes;
   return {
+    type: 'workload',
     identity,
     displayName: 'contract',
     hostname: `app-z${identity.serviceId.slice(0, 8)}`,

@@ -1,7 +1,7 @@
 import type { PortRange } from '#kernel/port-range.ts';
 import type { Router } from '#runtimes/router.ts';
 import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
-import { RuntimeError } from '#runtimes/runtime.ts';
+import { RuntimeError, requireWorkload } from '#runtimes/runtime.ts';
 import type { LogLine, Runtime } from '#runtimes/runtime.ts';
 import { DEFAULT_POOL, checkPool } from './address-pool.ts';
 import { applySpec, restartRelease } from './apply.ts';
@@ -97,7 +97,8 @@ function runtimeOf(node: DockerNode): Runtime {
     name: 'docker',
     check: () => report(node),
     refusals,
-    submit: (spec, context) => alone(spec.identity, () => applySpec(node, spec, context), context.signal),
+    submit: (spec, context) =>
+      alone(spec.identity, async () => applySpec(node, requireWorkload(spec, 'docker'), context), context.signal),
     observe: (handle) => answer(observeService(node, handle)),
     stop: (identity, handle, context) =>
       alone(identity, () => stopService(node, identity, handle, context), context.signal),

@@ -1,12 +1,13 @@
 import { isAbsolute, normalize } from 'node:path/posix';
-import { publishedPorts } from '#runtimes/runtime.ts';
-import type { Probe, ProgramSpec, TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
+import { noCharts, publishedPorts } from '#runtimes/runtime.ts';
+import type { Deployable, Probe, ProgramSpec, TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** Lowest memory limit of the engine, in MiB. */
 const LEAST_MEMORY_MIB = 6;
 
 /** Returns reasons, with remedies, why a spec can't run on a container engine; empty if it can. */
-export function refusals(spec: WorkloadSpec | TaskSpec): string[] {
+export function refusals(spec: Deployable | TaskSpec): string[] {
+  if (spec.type === 'helm') return [noCharts('docker')];
   const own = 'ports' in spec ? [...portRefusals(spec), ...probeRefusals(spec)] : [];
   return [...own, ...resourceRefusals(spec), ...pathRefusals(spec)];
 }

@@ -4,6 +4,9 @@ import { identify, isRunning, readBootId } from '#runtimes/tools/shim/identity.t
 import { LAST_LINES, RuntimeError } from '#runtimes/runtime.ts';
 import type {
   BuildSpec,
+  ChartService,
+  ChartSpec,
+  Deployable,
   DiskItem,
   DiskUse,
   FoundWorkload,
@@ -23,6 +26,7 @@ import type {
   WorkloadSpec,
 } from '#runtimes/runtime.ts';
 import { isReady, startProblem } from '#runtimes/fake/application.ts';
+import { pretendChart } from '#runtimes/fake/charts.ts';
 import { pretendBuild } from '#runtimes/fake/building.ts';
 import type { FakeOptions } from '#runtimes/fake/options.ts';
 import { FaultPlan, wait } from '#runtimes/fake/faults.ts';
@@ -127,11 +131,12 @@ export class FakeRuntimeObject implements FakeRuntime {
     return { ok: true, description: 'fake, runs nothing', limits, missing: this.#options.missing };
   }
 
-  refusals(spec: WorkloadSpec | TaskSpec): string[] {
+  refusals(spec: Deployable | TaskSpec): string[] {
     return this.#options.refusals?.(spec) ?? [];
   }
 
-  async submit(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
+  async submit(deployable: Deployable, context: RuntimeContext): Promise<Handle> {
+    const spec = deployable.type === 'helm' ? pretendChart(deployable) : deployable;
     await this.#enter('submit', spec.identity, context.signal);
     const present = this.#store.read(spec.identity.serviceId);
     this.#refuseOlder(spec.identity, present);
@@ -148,6 +153,23 @@ export class FakeRuntimeObject implements FakeRuntime {
     await this.#takeOver(spec, present, context);
     context.log(`${spec.displayName} is ready.`);
     return handleOf(spec.identity);
+  }
+
+  async diff(chart: ChartSpec, context: RuntimeContext): Promise<void> {
+    await this.#enter('diff', chart.identity, context.signal);
+    const present = this.#store.read(chart.identity.serviceId)?.spec.image ?? 'nothing';
+    context.log(`${present} would become ${chart.title}.`);
+  }
+
+  async chartServices(handle: Handle): Promise<ChartService[]> {
+    await this.#enter('chartServices', handle.identity);
+    const ports = this.#store.read(handle.identity.serviceId)?.spec.ports ?? [];
+    return ports.map(({ name, internalPort }) => ({
+      name,
+      type: 'ClusterIP',
+      ports: [{ port: internalPort }],
+      selectors: [],
+    }));
   }
 
   async observe(handle: Handle): Promise<Observation> {

@@ -17,6 +17,8 @@ export type FakeVerb =
   | 'remove'
   | 'logs'
   | 'build'
+  | 'diff'
+  | 'chartServices'
   | 'endpoints'
   | 'metrics'
   | 'run'

@@ -1,7 +1,7 @@
 import type { FakeFaults } from '#runtimes/fake/faults.ts';
 import type { FakeCluster } from '#runtimes/fake/rollouts.ts';
 import type { Router } from '#runtimes/router.ts';
-import type { Capabilities, TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Capabilities, Deployable, TaskSpec } from '#runtimes/runtime.ts';
 
 /** Options of a fake runtime: the location of its state, and its faults. */
 export interface FakeOptions extends FakeFaults {
@@ -17,5 +17,5 @@ export interface FakeOptions extends FakeFaults {
   /** Makes it behave like a large cluster; without it everything is rolled out within `submit`. */
   cluster?: FakeCluster;
   /** Answer of `refusals`; by default nothing is refused. */
-  refusals?(spec: WorkloadSpec | TaskSpec): string[];
+  refusals?(spec: Deployable | TaskSpec): string[];
 }

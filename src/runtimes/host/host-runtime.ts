@@ -25,10 +25,13 @@ import { removeVolumes } from '#runtimes/host/volumes.ts';
 import { HostDisk } from '#runtimes/host/disk-use.ts';
 import { removeAbandoned } from '#runtimes/host/work-folders.ts';
 import {
+  noCharts,
   rangeRefusals,
+  requireWorkload,
   RuntimeError,
   throwIfCancelled,
   type BuildSpec,
+  type Deployable,
   type FoundWorkload,
   type DiskUse,
   type EnvironmentIdentity,
@@ -79,7 +82,8 @@ export class HostRuntime implements Runtime {
     return reportOf(this.#parts);
   }
 
-  refusals(spec: WorkloadSpec | TaskSpec): string[] {
+  refusals(spec: Deployable | TaskSpec): string[] {
+    if (spec.type === 'helm') return [noCharts('host')];
     return refusalsOf(spec, this.#parts);
   }
 
@@ -91,7 +95,8 @@ export class HostRuntime implements Runtime {
     return this.#lock.run(name, () => buildImage(builder, spec, context));
   }
 
-  submit(spec: WorkloadSpec, context: RuntimeContext): Promise<Handle> {
+  async submit(deployable: Deployable, context: RuntimeContext): Promise<Handle> {
+    const spec = requireWorkload(deployable, 'host');
     const { dataDir } = this.#parts.layout;
     return this.#lock.run(spec.identity.serviceId, () => tellingNoSpace(dataDir, () => this.#apply(spec, context)));
   }

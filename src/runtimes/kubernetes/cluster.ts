@@ -10,6 +10,8 @@ export interface Cluster {
   installation: string;
   /** Objects of the installation, where they are watched. */
   cache?: KeptObjects;
+  /** Absolute path of the program helm; null if this machine has none. */
+  helm?: string | null;
 }
 
 /** Paths of the objects of each kind, below the API server's root. */
@@ -17,6 +19,8 @@ const GROUPS: Record<string, string> = {
   Certificate: '/apis/cert-manager.io/v1/certificates',
   ClusterIssuer: '/apis/cert-manager.io/v1/clusterissuers',
   ConfigMap: '/api/v1/configmaps',
+  CronJob: '/apis/batch/v1/cronjobs',
+  DaemonSet: '/apis/apps/v1/daemonsets',
   Deployment: '/apis/apps/v1/deployments',
   Event: '/api/v1/events',
   GRPCRoute: '/apis/gateway.networking.k8s.io/v1/grpcroutes',
@@ -36,6 +40,7 @@ const GROUPS: Record<string, string> = {
   ScaledObject: '/apis/keda.sh/v1alpha1/scaledobjects',
   Secret: '/api/v1/secrets',
   Service: '/api/v1/services',
+  StatefulSet: '/apis/apps/v1/statefulsets',
   TriggerAuthentication: '/apis/keda.sh/v1alpha1/triggerauthentications',
 };
 

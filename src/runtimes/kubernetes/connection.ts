@@ -19,7 +19,16 @@ const MOST_CONNECTIONS = 128;
 /** Longest answer that is read: it is parsed in one turn of the event loop. A page of objects has less, and an object at most 1.5 MiB. */
 const MOST_BYTES = 3 * 2 ** 20;
 
+/** Request whose bytes are passed on as they are. */
+export interface RawCall {
+  headers: Record<string, string | string[]>;
+  body: Buffer;
+  signal: AbortSignal;
+}
+
 export interface Call {
+  /** Replaces headers and body. */
+  raw?: RawCall;
   body?: unknown;
   /** Type of the body; `application/json` without. */
   type?: string;
@@ -108,6 +117,11 @@ export class Connection {
     }
   }
 
+  /** Passes a request on and returns the answer unread, whatever its status; `path` may have a query. The caller decides what it lets through. */
+  forward(method: Dispatcher.HttpMethod, path: string, raw: RawCall): Promise<Dispatcher.ResponseData> {
+    return this.#send(method, path, { raw, signal: raw.signal });
+  }
+
   /** Opens a web socket, such as that of a program in a pod. The caller ends it. */
   async socket(path: string, query: URLSearchParams, protocols: string[]): Promise<WebSocket> {
     const url = new URL(`${this.#url.pathname.replace(/\/$/, '')}${path}?${query}`, this.#url);
@@ -147,11 +161,12 @@ export class Connection {
       method,
       path: `${prefix}${path}${query.size > 0 ? `?${query}` : ''}`,
       headers: {
+        ...(call.raw?.headers ?? { accept: 'application/json' }),
         ...this.#headers(),
-        accept: call.accept ?? 'application/json',
+        ...(call.accept === undefined ? {} : { accept: call.accept }),
         ...(call.body === undefined ? {} : { 'content-type': call.type ?? 'application/json' }),
       },
-      body: call.body === undefined ? null : JSON.stringify(call.body),
+      body: bytesOf(call),
       signal: call.signal ?? null,
       headersTimeout: this.#callMs,
       // Streams may be silent for long; calls have their own signal.
@@ -201,6 +216,11 @@ export class Connection {
     await connected(socket, isTls ? 'secureConnect' : 'connect');
     return socket;
   }
+}
+
+function bytesOf({ raw, body }: Call): Buffer | string | null {
+  if (raw) return raw.body.length === 0 ? null : raw.body;
+  return body === undefined ? null : JSON.stringify(body);
 }
 
 function connected(socket: Socket, event: 'connect' | 'secureConnect'): Promise<void> {

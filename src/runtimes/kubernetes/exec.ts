@@ -4,8 +4,8 @@ import type { WebSocket } from 'ws';
 import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
 import { RuntimeError, cancelled, type ExecEnd, type ExecRequest, type Handle } from '#runtimes/runtime.ts';
 import { pathOf, type Cluster } from './cluster.ts';
-import { CONTAINER } from './objects.ts';
-import { isReady, listPods } from './pods.ts';
+import { containerNameOf, isReady } from './pods.ts';
+import { podsOf } from './pods-of.ts';
 
 /** Protocols of the API server's sockets, the best first: the older one cannot end the standard input. */
 const PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
@@ -32,7 +32,7 @@ export async function execInService(
 ): Promise<ExecEnd> {
   if (signal.aborted) throw cancelled(signal.reason);
   const given = withVariables(request);
-  const pods = (await listPods(cluster, handle.identity)).filter(isReady);
+  const pods = (await podsOf(cluster, handle)).filter(isReady);
   const pod = request.instance ? pods.find(({ metadata }) => metadata.name === request.instance) : pods.at(-1);
   if (!pod)
     throw new RuntimeError(
@@ -41,7 +41,7 @@ export async function execInService(
     );
   const { name, namespace } = pod.metadata;
   const path = `${pathOf('Pod', namespace, name)}/exec`;
-  const socket = await cluster.connection.socket(path, queryOf(given), PROTOCOLS);
+  const socket = await cluster.connection.socket(path, queryOf(given, containerNameOf(pod)), PROTOCOLS);
   return carry(socket, given, signal);
 }
 
@@ -71,8 +71,8 @@ async function* inOrder(...streams: Readable[]): AsyncGenerator<Buffer | string>
   for (const stream of streams) yield* stream as AsyncIterable<Buffer | string>;
 }
 
-function queryOf({ command, stdin, terminal }: ExecRequest): URLSearchParams {
-  const query = new URLSearchParams({ container: CONTAINER, stdout: 'true' });
+function queryOf({ command, stdin, terminal }: ExecRequest, container: string): URLSearchParams {
+  const query = new URLSearchParams({ container, stdout: 'true' });
   for (const part of command) query.append('command', part);
   if (stdin) query.set('stdin', 'true');
   // A terminal has one output only.

@@ -1,9 +1,26 @@
-import { RuntimeError, type ClusterAccess, type Runtime, type TaskSpec, type WorkloadSpec } from '#runtimes/runtime.ts';
+import {
+  RuntimeError,
+  type ChartSpec,
+  type ClusterAccess,
+  type Deployable,
+  type Handle,
+  type Runtime,
+  type RuntimeContext,
+  type TaskSpec,
+  type WorkloadSpec,
+} from '#runtimes/runtime.ts';
+import { findProgram } from '#runtimes/tools/find-program.ts';
 import { KeyedLock } from '#kernel/keyed-lock.ts';
 import type { Cluster } from './cluster.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { asRuntimeError } from './errors.ts';
 import { execInService } from './exec.ts';
+import { diffChart } from './helm/diff.ts';
+import { isChart } from './helm/handle.ts';
+import { observeChart } from './helm/observe.ts';
+import { submitChart } from './helm/release.ts';
+import { chartServices } from './helm/routes.ts';
+import { followChart, restartChart } from './helm/stop.ts';
 import { buildingOf, withBuilds, type ClusterImages } from './images.ts';
 import { removeEnvironment, removeService, restartService, stopService } from './lifecycle.ts';
 import { readLogs } from './logs.ts';
@@ -20,6 +37,8 @@ import { ClusterCache } from './watch/cache.ts';
 
 export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
+  /** Absolute path of the program helm; empty for the one of the usual PATH. */
+  helm?: string;
   /** Builder and registries for images that are built for the cluster; without them nothing is built. */
   images?: ClusterImages;
 }
@@ -33,13 +52,14 @@ export interface KubernetesRuntime extends Runtime {
 /** Creates the runtime of one Kubernetes cluster. It connects with its first call. */
 export function createKubernetesRuntime({
   installation,
+  helm,
   images,
   ...options
 }: KubernetesRuntimeOptions): KubernetesRuntime {
   const connection = new Connection(options);
   const services = new KeyedLock();
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
-  const plain: Cluster = { connection, installation };
+  const plain: Cluster = { connection, installation, helm: helm || findProgram('helm') };
   const cache = new ClusterCache(plain);
   const cluster: Cluster = { ...plain, cache };
   const reporter = new Reporter(cluster);
@@ -59,19 +79,21 @@ export function createKubernetesRuntime({
     },
     submit: (spec, context) =>
       told(
-        alone(spec.identity, () => submitRelease(cluster, spec, context)),
+        alone(spec.identity, () => submit(cluster, spec, context)),
         context.signal,
       ),
     preview: (spec, signal) => told(previewRelease(cluster, spec, signal), signal),
-    progress: (handle, context) => told(followRollout(cluster, handle, context), context.signal),
+    progress: (handle, context) =>
+      told((isChart(handle) ? followChart : followRollout)(cluster, handle, context), context.signal),
     watch: (listener) => cache.use(listener),
-    observe: (handle) => told(observeService(cluster, handle)),
+    observe: (handle) => told((isChart(handle) ? observeChart : observeService)(cluster, handle)),
     stop: (identity, _handle, context) =>
       told(
         alone(identity, () => stopService(cluster, identity, context)),
         context.signal,
       ),
-    restart: (handle, asked) => told(alone(handle.identity, () => restartService(cluster, handle, asked))),
+    restart: (handle, asked) =>
+      told(alone(handle.identity, () => (isChart(handle) ? restartChart : restartService)(cluster, handle, asked))),
     remove: (identity, _handle, context) =>
       told(
         alone(identity, () => removeService(cluster, identity, context)),
@@ -81,6 +103,8 @@ export function createKubernetesRuntime({
     run: (spec, context) => told(runTask(cluster, spec, context), context.signal),
     removeTasks: (identity, names) => told(removeTasks(cluster, identity, names)),
     exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
+    diff: (chart, context) => told(diffChart(cluster, chart, context), context.signal),
+    chartServices: ({ identity, data }) => told(chartServices(cluster, identity, String(data['hostname']))),
     certificates: (hosts) => told(readCertificates(cluster, hosts)),
     metrics: (handle) => told(measureService(cluster, handle)),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
@@ -92,6 +116,15 @@ export function createKubernetesRuntime({
   };
 }
 
+function submit(cluster: Cluster, deployable: Deployable, context: RuntimeContext): Promise<Handle> {
+  switch (deployable.type) {
+    case 'workload':
+      return submitRelease(cluster, deployable, context);
+    case 'helm':
+      return submitChart(cluster, deployable, context);
+  }
+}
+
 /** Converts the errors of calls to the API server. */
 async function told<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
@@ -101,11 +134,28 @@ async function told<T>(work: Promise<T>, signal?: AbortSignal): Promise<T> {
   }
 }
 
-function refusals(spec: WorkloadSpec | TaskSpec): string[] {
-  const refused = 'ports' in spec ? [] : taskRefusals(spec);
+function refusals(spec: Deployable | TaskSpec): string[] {
+  switch (spec.type) {
+    case undefined:
+      return [...taskRefusals(spec), ...secretRefusals(spec)];
+    case 'workload':
+      return secretRefusals(spec);
+    case 'helm':
+      return chartRefusals(spec);
+  }
+}
+
+function chartRefusals({ values }: ChartSpec): string[] {
+  const bytes = values.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0);
+  if (bytes <= MOST_SECRET_BYTES) return [];
+  return [
+    `The values have ${bytes} bytes together, and helm keeps ${MOST_SECRET_BYTES} in the cluster: leave some out.`,
+  ];
+}
+
+function secretRefusals(spec: WorkloadSpec | TaskSpec): string[] {
   const texts = [...Object.values(spec.environment), ...spec.files.map(({ content }) => content)];
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
-  if (bytes > MOST_SECRET_BYTES)
-    refused.push(`Variables and files have ${bytes} bytes together, and Kubernetes takes ${MOST_SECRET_BYTES}.`);
-  return refused;
+  if (bytes <= MOST_SECRET_BYTES) return [];
+  return [`Variables and files have ${bytes} bytes together, and Kubernetes takes ${MOST_SECRET_BYTES}.`];
 }

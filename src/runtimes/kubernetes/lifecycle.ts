@@ -11,7 +11,9 @@ import type { Pod } from './kinds.ts';
 import { extensionsOf, isThere } from './extensions.ts';
 import { LABEL, namespaceOf, ofService } from './labels.ts';
 import { applyRelease, removeRollout, stopped, withRestart } from './submit.ts';
-import { changeRecord, type ServiceRecord } from './record.ts';
+import { uninstallChart } from './helm/remove.ts';
+import { stopChart } from './helm/stop.ts';
+import { changeRecord, readRecord, type ServiceRecord } from './record.ts';
 
 const LOOK_MS = 250;
 /** Milliseconds beyond their grace period in which pods and volumes must be gone. */
@@ -23,6 +25,7 @@ export async function stopService(
   identity: WorkloadIdentity,
   context: RuntimeContext,
 ): Promise<void> {
+  if ((await readRecord(cluster, identity))?.chart) return stopChart(cluster, identity, context);
   let before: ServiceRecord | null = null;
   await changeRecord(cluster, identity, (present) => {
     before = present;
@@ -75,6 +78,8 @@ export async function removeService(
   identity: WorkloadIdentity,
   context: RuntimeContext,
 ): Promise<void> {
+  const record = await readRecord(cluster, identity);
+  if (record?.chart) await uninstallChart(cluster, identity, record, context);
   const extensions = await extensionsOf(cluster);
   for (const kind of KINDS.filter((one) => isThere(one, extensions))) {
     if (kind === 'ConfigMap')

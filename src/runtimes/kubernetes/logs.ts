@@ -6,8 +6,8 @@ import type { Handle, LogLine, LogOptions } from '#runtimes/runtime.ts';
 import { pathOf, type Cluster } from './cluster.ts';
 import { ApiError } from './errors.ts';
 import type { Pod } from './kinds.ts';
-import { CONTAINER } from './objects.ts';
-import { generationOf, hasRestarted, listPods } from './pods.ts';
+import { containerNameOf, generationOf, hasRestarted } from './pods.ts';
+import { podsOf } from './pods-of.ts';
 
 /** Milliseconds between two looks for pods that have started since. */
 const LOOK_MS = 1000;
@@ -43,8 +43,8 @@ export async function* readLogs(cluster: Cluster, handle: Handle, options: LogOp
   yield* queue.lines();
 }
 
-const listChosen = async (cluster: Cluster, { identity }: Handle, options: LogOptions): Promise<Pod[]> =>
-  (await listPods(cluster, identity)).filter(({ metadata }) => isChosen(metadata.name, options));
+const listChosen = async (cluster: Cluster, handle: Handle, options: LogOptions): Promise<Pod[]> =>
+  (await podsOf(cluster, handle)).filter(({ metadata }) => isChosen(metadata.name, options));
 
 const withoutStamp = ({ stamp: _stamp, ...line }: TimedLine): LogLine => line;
 
@@ -142,7 +142,7 @@ async function open(
   const { name, namespace } = pod.metadata;
   try {
     return await connection.stream(`${pathOf('Pod', namespace, name)}/log`, {
-      query: { container: CONTAINER, timestamps: true, ...query },
+      query: { container: containerNameOf(pod), timestamps: true, ...query },
       signal,
     });
   } catch (error) {

@@ -1,8 +1,8 @@
-import type { DriftedField, FoundWorkload, Handle, Observation } from '#runtimes/runtime.ts';
+import type { DriftedField, FoundWorkload, Handle, Observation, WorkloadIdentity } from '#runtimes/runtime.ts';
 import { find, list, type Cluster } from './cluster.ts';
 import { driftOf } from './drift.ts';
 import type { RecordSummary } from './kept.ts';
-import type { FoundDeployment, Pod } from './kinds.ts';
+import type { ConfigMap, FoundDeployment, Pod } from './kinds.ts';
 import { ANNOTATION, LABEL, namespaceOf } from './labels.ts';
 import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { readRecord, type ServiceRecord } from './record.ts';
@@ -138,16 +138,31 @@ function messageOf(pods: Pod[], ready: number, wanted: number): string {
 export async function listWorkloads(cluster: Cluster): Promise<FoundWorkload[]> {
   const { installation } = cluster;
   const found = await list<FoundDeployment>(cluster, 'Deployment', undefined, `${LABEL.installation}=${installation}`);
-  return found.map(({ metadata: { labels = {}, annotations = {} }, status }) => ({
-    identity: {
-      installation,
-      organizationId: labels[LABEL.organization]!,
-      projectId: labels[LABEL.project]!,
-      environmentId: labels[LABEL.environment]!,
-      serviceId: labels[LABEL.service]!,
-      generation: Number(labels[LABEL.generation]),
-    },
+  const workloads = found.map(({ metadata: { labels = {}, annotations = {} }, status }): FoundWorkload => ({
+    identity: identityOf(installation, labels, Number(labels[LABEL.generation])),
     displayName: annotations[ANNOTATION.name] ?? '',
     state: (status?.replicas ?? 0) > 0 ? 'running' : 'stopped',
   }));
+  return [...workloads, ...(await listCharts(cluster))];
 }
+
+async function listCharts(cluster: Cluster): Promise<FoundWorkload[]> {
+  const { installation } = cluster;
+  const selector = `${LABEL.installation}=${installation},${LABEL.service}`;
+  const records = await list<ConfigMap>(cluster, 'ConfigMap', undefined, selector);
+  return records.flatMap(({ metadata: { labels = {} }, data }) => {
+    const record = JSON.parse(data?.['record'] ?? 'null') as ServiceRecord | null;
+    if (!record?.chart) return [];
+    const identity = identityOf(installation, labels, record.generation);
+    return [{ identity, displayName: record.chart.displayName, state: record.isStopped ? 'stopped' : 'running' }];
+  });
+}
+
+const identityOf = (installation: string, labels: Record<string, string>, generation: number): WorkloadIdentity => ({
+  installation,
+  organizationId: labels[LABEL.organization]!,
+  projectId: labels[LABEL.project]!,
+  environmentId: labels[LABEL.environment]!,
+  serviceId: labels[LABEL.service]!,
+  generation,
+});

@@ -22,7 +22,15 @@ const orderOf = ({ metadata }: Pod): string => `${metadata.creationTimestamp} ${
 
 export const generationOf = ({ metadata }: Pod): number => Number(metadata.labels?.[LABEL.generation] ?? 0);
 
-export const containerOf = ({ status }: Pod) => status?.containerStatuses?.find(({ name }) => name === CONTAINER);
+/** Returns the name of the container that stands for a pod: the one that its chart names, ours, or the first. */
+export function containerNameOf({ metadata, spec }: Pick<Pod, 'metadata'> & Partial<Pod>): string {
+  const names = ((spec?.['containers'] ?? []) as { name: string }[]).map(({ name }) => name);
+  const named = metadata.annotations?.['kubectl.kubernetes.io/default-container'];
+  return named ?? names.find((name) => name === CONTAINER) ?? names[0] ?? '';
+}
+
+export const containerOf = (pod: Pod) =>
+  pod.status?.containerStatuses?.find(({ name }) => name === containerNameOf(pod));
 
 export const isReady = (pod: Pod): boolean =>
   pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;

@@ -37,7 +37,11 @@ export const solverPolicy = ({ identity, hostname }: WorkloadSpec): ClusterObjec
     [{ ports: [{ port: SOLVER_PORT, protocol: 'TCP' }] }],
   );
 
-const policyOf = (metadata: ClusterObject['metadata'], podSelector: object, ingress: object[]): ClusterObject => ({
+export const policyOf = (
+  metadata: ClusterObject['metadata'],
+  podSelector: object,
+  ingress: object[],
+): ClusterObject => ({
   apiVersion: 'networking.k8s.io/v1',
   kind: 'NetworkPolicy',
   metadata,

@@ -27,6 +27,75 @@ export interface ServiceRecord {
   isStopped: boolean;
   /** Names of objects that may be there besides the Deployment; a new release removes those that it does not have. */
   made?: string[];
+  /** Present for a service that is a Helm chart; it has neither a serving release nor a candidate. */
+  chart?: ChartRecord;
+}
+
+/** State of a chart that helm does not keep itself. */
+export interface ChartRecord {
+  /** Highest number of an attempt at the deployment of `generation`. */
+  attempt: number;
+  displayName: string;
+  /** Seconds that its objects have to get ready. */
+  timeoutSeconds: number;
+  /** True if helm applied the chart of a generation with success. */
+  isDeployed: boolean;
+  /** Sizes that a stop took away. */
+  stopped: { kind: string; name: string; replicas: number | null }[];
+  /** Objects of hooks, which helm does not remove. */
+  hooks: { collection: string; name: string }[];
+}
+
+/** Returns the record with changes of its chart; null without one. */
+export const withChart = (
+  present: ServiceRecord | null,
+  change: Partial<ChartRecord>,
+  isStopped = present?.isStopped ?? false,
+): ServiceRecord | null => (present?.chart ? { ...present, isStopped, chart: { ...present.chart, ...change } } : null);
+
+/** Name of an object or of a release, which is part of paths and arguments. */
+const NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
+const STOPPABLE = ['Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob'];
+
+/** Returns whether a text is the kind and the name of an object: `Service/app-z1`. */
+function isReference(text: string): boolean {
+  const [kind = '', name = '', ...rest] = text.split('/');
+  return /^[A-Za-z]+$/.test(kind) && NAME.test(name) && rest.length === 0;
+}
+
+function keepInside(autoscaler: ClusterObject, namespace: string): void {
+  if (autoscaler.kind !== 'HorizontalPodAutoscaler' && autoscaler.kind !== 'ScaledObject')
+    throw new RuntimeError('failed', 'The record of the service was changed: remove it.');
+  autoscaler.metadata.namespace = namespace;
+}
+
+/**
+ * Returns the record without what leads out of its namespace. Pods of the environment may have the right to change it, and it is acted on
+ * with the rights of the control plane.
+ */
+export function checked(record: ServiceRecord | null, namespace: string): ServiceRecord | null {
+  if (record === null) return null;
+  if (!NAME.test(record.hostname))
+    throw new RuntimeError('failed', 'The record of the service was changed: remove it.');
+  for (const release of [record.serving, record.candidate])
+    if (release) {
+      release.deployment.kind = 'Deployment';
+      Object.assign(release.deployment.metadata, { name: record.hostname, namespace });
+      if (release.autoscaler) keepInside(release.autoscaler, namespace);
+      if (release.objects) release.objects = release.objects.filter(isReference);
+    }
+  if (record.made) record.made = record.made.filter(isReference);
+  const { chart } = record;
+  if (!chart) return record;
+  const inside = `/namespaces/${namespace}/`;
+  const hooks = chart.hooks.filter(
+    ({ collection, name }) =>
+      NAME.test(name) &&
+      /^\/(?:api|apis\/[a-z0-9.-]+)\/[a-z0-9]+\/namespaces\/[^/]+\/[a-z0-9]+$/.test(collection) &&
+      collection.includes(inside),
+  );
+  const stopped = chart.stopped.filter(({ kind, name }) => STOPPABLE.includes(kind) && NAME.test(name));
+  return { ...record, chart: { ...chart, hooks, stopped } };
 }
 
 /** Record with the version that it was read in. */
@@ -51,8 +120,8 @@ async function read(cluster: Cluster, identity: WorkloadIdentity): Promise<Read>
 }
 
 /** Returns the record in a ConfigMap; null if it has none. */
-export const parseRecord = ({ data }: ConfigMap): ServiceRecord | null =>
-  JSON.parse(data?.['record'] ?? 'null') as ServiceRecord | null;
+export const parseRecord = ({ data, metadata }: ConfigMap): ServiceRecord | null =>
+  checked(JSON.parse(data?.['record'] ?? 'null') as ServiceRecord | null, metadata.namespace!);
 
 /**
  * Changes the record against concurrent writers: `change` gets the present record and returns the next one, or null to leave it. Throws

@@ -3,6 +3,7 @@ import type { Cluster } from './cluster.ts';
 import { asRuntimeError } from './errors.ts';
 import { API, CHOSEN, findExtensions, listApis, type Extensions } from './extensions.ts';
 import type { ClusterObject, List } from './kinds.ts';
+import { helmProblem } from './helm/program.ts';
 import { KEDA_MISSING } from './keda.ts';
 import { RIGHTS, type Right } from './rights.ts';
 
@@ -63,7 +64,7 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
   const { gitVersion, major, minor } =
     await cluster.connection.get<Record<'gitVersion' | 'major' | 'minor', string>>('/version');
   const refused = await listRefused(cluster);
-  const lacking = toLacks(refused.filter(({ verb }) => verb !== 'watch'));
+  const lacking = toLacks(refused.filter(({ verb, right }) => verb !== 'watch' || right.feature !== undefined));
   const needed = lacking.filter(({ feature }) => feature === undefined);
   if (needed.length > 0)
     return {
@@ -78,7 +79,7 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
   ]);
   const limits = [];
   // Accounts of earlier releases lack it, and can do without.
-  const unwatched = toLacks(refused.filter(({ verb }) => verb === 'watch'));
+  const unwatched = toLacks(refused.filter(({ verb, right }) => verb === 'watch' && right.feature === undefined));
   if (unwatched.length > 0)
     limits.push(
       `The account of the kubeconfig lacks rights: ${unwatched.map(({ text }) => text).join('; ')}. What happens in the cluster is seen up to 30 s late; apply what \`quarterdeck cluster rbac\` prints.`,
@@ -89,7 +90,12 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
     limits.push('No storage class: services with volumes wait for volumes that somebody makes by hand.');
   limits.push(...limitsOf(extensions));
   const description = `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`;
-  const missing = { ...missingFeatures(lacking), ...(extensions.apis.has(API.keda) ? {} : { keda: KEDA_MISSING }) };
+  const withoutHelm = await helmProblem(cluster.helm);
+  const missing = {
+    ...missingFeatures(lacking),
+    ...(withoutHelm === null ? {} : { helm: withoutHelm }),
+    ...(extensions.apis.has(API.keda) ? {} : { keda: KEDA_MISSING }),
+  };
   return { ok: true, description, limits, ...(Object.keys(missing).length > 0 ? { missing } : {}) };
 }
 

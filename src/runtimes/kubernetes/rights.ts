@@ -56,7 +56,33 @@ export const RIGHTS: readonly Right[] = [
   optional(API.gateways, 'listenersets', CHANGE, 'HTTPS of custom domains at a Gateway'),
   optional(API.certificates, 'clusterissuers', ['get', 'list'], 'the issuer of certificates'),
   optional(API.certificates, 'certificates', CHANGE, 'HTTPS of custom domains'),
+  ...chartRights('apps', ['statefulsets', 'daemonsets'], 'workloads of Helm charts'),
+  ...chartRights('batch', ['jobs', 'cronjobs'], 'jobs and hooks of Helm charts'),
+  ...chartRights('', ['serviceaccounts'], 'accounts of the pods of Helm charts'),
+  ...chartRights(
+    'rbac.authorization.k8s.io',
+    ['roles', 'rolebindings'],
+    'rights of the pods of Helm charts, never more than these',
+  ),
+  {
+    group: '',
+    resource: 'pods',
+    verbs: ['create', 'delete', 'watch'],
+    reason: 'pods that are hooks of Helm charts',
+    feature: 'helm',
+  },
+  {
+    group: 'apps',
+    resource: 'replicasets',
+    verbs: ['get', 'list'],
+    reason: 'helm waits for the pods of a Deployment',
+    feature: 'helm',
+  },
 ];
+
+function chartRights(group: string, resources: string[], reason: string): Right[] {
+  return resources.map((resource) => ({ group, resource, verbs: [...CHANGE, 'watch'], reason, feature: 'helm' }));
+}
 
 /** Makes a right to an API that a cluster may lack. */
 function optional(api: string, resource: string, verbs: string[], reason: string): Right {
@@ -71,7 +97,12 @@ export function rbacManifest(namespace: string): object[] {
   const rules = RIGHTS.map(({ group, resource, verbs }) => ({ apiGroups: [group], resources: [resource], verbs }));
   const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: NAME };
   return [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    // Charts that may have objects of the whole cluster leave a namespace with this label alone.
+    {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: namespace, labels: { 'app.kubernetes.io/managed-by': 'quarterdeck' } },
+    },
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: NAME, namespace } },
     { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: NAME }, rules },
     {

@@ -4,12 +4,13 @@ import { createHttpClient, type HttpClient } from '#platform/http-client/index.t
 import { PUBLIC_REGISTRY } from '#deployments/index.ts';
 import { imageReference, locateImage, nameWithin, openRegistry, parseRegistry } from '#platform/oci/index.ts';
 import { registryAccess } from '#resources/registry/index.ts';
+import { createCharts, type Charts } from '#services/images/charts.ts';
 import { createBaseImages, type BaseImageReader } from '#services/images/base-images.ts';
 import type { RegistryAccess } from '#runtimes/runtime.ts';
 import type { ImageReader } from '#services/images/image-name.ts';
 
 /** Registries as the engine uses them. */
-export interface Images extends ImageReader {
+export interface Images extends ImageReader, Charts {
   /** Returns the credentials with which a runtime pulls from a registry; null for public registries and registries without credentials. */
   registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
   /** Resolves an image that a build of the organization names. Throws an error for people if it may not be used. */
@@ -27,6 +28,7 @@ export function createImages(platform: Platform): Images {
     return access;
   };
   return {
+    ...createCharts(platform),
     resolveImage: async ({ organizationId, registryId, name, tag, signal }) => {
       if (registryId === PUBLIC_REGISTRY) return resolvePublic(http, { organizationId, name, tag, signal });
       const access = await accessTo(organizationId, registryId, signal);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import type { Images } from '#services/images/registry-images.ts';
 import type { OrganizationSources } from '#services/sources/sources.ts';
 import type { Sources } from '#deployments/index.ts';
@@ -26,6 +26,8 @@ export const createPretendedSources = (real: Real): Sources => ({
     const digest = tag.startsWith('sha256:') ? tag : `sha256:${hash('sha256', registryId, name, tag)}`;
     return Promise.resolve(`${name}@${digest}`);
   },
+  resolveChart: ({ repositoryId, name, version }) => Promise.resolve(hash('sha256', repositoryId, name, version)),
+  fetchChart: ({ file }) => writeFile(file, ''),
   registryAccess: () => Promise.resolve(null),
   resolveBase: ({ name }) =>
     Promise.resolve({

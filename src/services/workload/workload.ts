@@ -19,6 +19,7 @@ export function toWorkload(
   const hosts = publicHosts(service.hostname, spec.ports, options.proxyDomain);
   const main = hosts.find((host) => host.isDefault) ?? hosts[0];
   return {
+    type: 'workload',
     identity,
     displayName: service.name,
     hostname: service.hostname,

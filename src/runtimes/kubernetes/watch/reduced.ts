@@ -19,7 +19,7 @@ export function reducePod(object: ClusterObject): Pod | null {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { ...named(metadata), creationTimestamp: metadata.creationTimestamp ?? '' },
-    spec: {},
+    spec: { containers: [{ name: CONTAINER }] },
     status: {
       ...(status.phase ? { phase: status.phase } : {}),
       conditions: (status.conditions ?? []).filter(isTold).map(shortened),
@@ -98,8 +98,13 @@ export function ownersOf(fields: FieldsOwner[]): string {
 
 /** Returns what is kept of a record; null for another ConfigMap. */
 export function reduceRecord(object: ClusterObject): RecordSummary | null {
-  const record = parseRecord(object as ConfigMap);
-  return record && summaryOf(record);
+  try {
+    const record = parseRecord(object as ConfigMap);
+    return record && summaryOf(record);
+  } catch {
+    // Pods of the environment may have changed it: that must not end the watch of all others. Whoever reads the record is told.
+    return null;
+  }
 }
 
 /** Returns what is kept of a Service: whether we still own what leads to the pods. */

@@ -53,6 +53,6 @@ export const applicationDeployment: DeployableKind<ApplicationSpec> = {
     };
   },
   volumes: ({ spec }) => spec.storage.map(({ id, size }) => ({ id, sizeGib: size })),
-  workload: (service, identity, image, variables, options) =>
+  deployable: (service, identity, image, variables, options) =>
     toWorkload(service, service.spec, identity, image, variables, options),
 };

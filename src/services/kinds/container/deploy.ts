@@ -26,7 +26,7 @@ export const containerDeployment: DeployableKind<ContainerSpec> = {
     rollout: rolloutOf(service.spec, action),
   }),
   volumes: ({ spec }) => spec.storage.map(({ id, size }) => ({ id, sizeGib: size })),
-  workload: (service, identity, image, variables, options) =>
+  deployable: (service, identity, image, variables, options) =>
     toWorkload(service, service.spec, identity, image, variables, options),
 };
 

@@ -61,13 +61,14 @@ export const databaseDeployment: DeployableKind<DatabaseSpec> = {
     };
   },
   volumes,
-  workload: (service, identity, image, _variables, { registry, opened }) => {
+  deployable: (service, identity, image, _variables, { registry, opened }) => {
     const spec = service.spec;
     const { access } = spec;
     const edition = editionOfSpec(spec);
     const credentials = { login: access.login, password: opened['password']!, name: access.name };
     const start = edition.start(seriesOf(spec.type, spec.version), credentials);
     return {
+      type: 'workload',
       identity,
       displayName: service.name,
       hostname: service.hostname,

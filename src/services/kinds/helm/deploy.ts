@@ -1,30 +1,53 @@
 import { invalidField } from '#kernel/errors.ts';
-import type { DeployableKind, GitSourceToResolve, PlannedService, ServiceSnapshot } from '#deployments/index.ts';
+import type {
+  ChartSourceToResolve,
+  DeployableKind,
+  GitSourceToResolve,
+  PlannedService,
+  ServiceSnapshot,
+} from '#deployments/index.ts';
 import type { DeployChoice } from '#services/kind.ts';
+import { toChartSpec } from '#services/kinds/helm/chart.ts';
 import { checkChartVersion } from '#services/kinds/helm/source.ts';
 import type { HelmSpec } from '#services/kinds/helm/spec.ts';
 import type { GitSource } from '#services/sources/git.ts';
 
-/**
- * Deployment of a Helm service: commits of its chart and of its values are resolved and kept with the release. A runtime on Kubernetes runs
- * Helm; there is no image and no workload.
- */
+/** Deployment of a Helm service: commits, or version and digest of its chart, are resolved and kept with the release. */
 export const helmDeployment: DeployableKind<HelmSpec> = {
-  source: (service) => toResolve(service.spec.git_repository),
+  source: ({ spec }) => toResolve(spec.git_repository) ?? toChart(spec.source.repository),
   valuesSource: (service) => toResolve(service.spec.values_override.file?.git?.git_repository ?? null),
   plan: (service, action): PlannedService => ({
     serviceId: service.serviceId,
     name: service.name,
     kind: service.kind,
-    steps: [action === 'RUN' ? 'EXECUTING' : 'DEPLOYMENT'],
+    steps: [
+      ...(takesChart(action) && isInGit(service.spec) ? (['GIT_CLONE'] as const) : []),
+      action === 'RUN' ? 'EXECUTING' : 'DEPLOYMENT',
+    ],
     reason: action === 'RUN' ? 'a diff was requested' : whyDeployed(service, action),
     buildKey: null,
     image: null,
     rollout: 'NONE',
   }),
-  // A runtime on Kubernetes makes the diff itself: no command runs in an image.
-  tasks: () => [],
+  chart: ({ spec }) => ({
+    rootPath: spec.git_repository?.root_path ?? '/',
+    valuesPaths: spec.values_override.file?.git?.paths ?? [],
+  }),
+  deployable: toChartSpec,
 };
+
+const takesChart = (action: string): boolean => action === 'DEPLOY' || action === 'RUN';
+
+const isInGit = ({ git_repository, values_override: { file } }: HelmSpec): boolean =>
+  git_repository !== null || (file?.git ?? null) !== null;
+
+const toChart = (chart: HelmSpec['source']['repository']): ChartSourceToResolve | null =>
+  chart && {
+    type: 'chart',
+    repositoryId: chart.helm_repository_id,
+    name: chart.chart_name,
+    version: chart.chart_version,
+  };
 
 const toResolve = (source: GitSource | null): GitSourceToResolve | null =>
   source && { type: 'git', url: source.url, branch: source.branch, gitTokenId: source.git_token_id };

@@ -25,7 +25,7 @@ export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
   toSpec: toHelmSpec,
   toView: toHelmView,
   deployment: helmDeployment,
-  requires: () => ['kubernetes'],
+  requires: () => ['helm'],
   details: ({ source: { repository } }) =>
     repository ? { repository: { chart_name: repository.chart_name, chart_version: repository.chart_version } } : {},
   deploy: {
@@ -41,7 +41,7 @@ export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
     choose: chooseHelm,
   },
   terraform: helmTerraform,
-  routes: (needs) => helmRoutes(needs.repositories),
+  routes: (needs) => helmRoutes(needs),
   capabilities: {
     ports: (spec) => spec.ports,
     gitSource: (spec, of) =>

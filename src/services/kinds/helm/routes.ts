@@ -3,11 +3,12 @@ import { Type } from '#platform/http/schema.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { readDefaultValues } from '#services/kinds/helm/default-values.ts';
 import { HelmDefaultValuesRequest, KubernetesServiceList } from '#services/kinds/helm/schema.ts';
-import type { RepositoryReader } from '#services/sources/repository.ts';
-import { serviceTarget } from '#services/service/target.ts';
+import type { ServiceNeeds } from '#services/service/needs.ts';
+import { clusterOf, serviceTarget, type ServiceTarget } from '#services/service/target.ts';
+import type { Handle } from '#runtimes/runtime.ts';
 
 /** Endpoints that only Helm services have. */
-export const helmRoutes = (repositories: RepositoryReader): Route[] => [
+export const helmRoutes = (needs: Pick<ServiceNeeds, 'repositories' | 'runtimeOf'>): Route[] => [
   defineRoute({
     id: 'createHelmDefaultValues',
     method: 'POST',
@@ -21,7 +22,7 @@ export const helmRoutes = (repositories: RepositoryReader): Route[] => [
     answer: { status: 201, body: Type.String(), contentType: 'text/plain; charset=utf-8' },
     errors: [502],
     transaction: false,
-    handler: (call) => readDefaultValues(call, repositories, call.target.organizationId, call.body.source),
+    handler: (call) => readDefaultValues(call, needs.repositories, call.target.organizationId, call.body.source),
   }),
   defineRoute({
     id: 'getHelmKubernetesServices',
@@ -33,8 +34,19 @@ export const helmRoutes = (repositories: RepositoryReader): Route[] => [
     target: serviceTarget('helmId', 'Helm', 'HELM'),
     action: 'service.read',
     answer: { status: 200, body: KubernetesServiceList },
-    // No present runtime applies charts, so that there are no Kubernetes services to list.
-    readsOnlyTarget: true,
-    handler: () => ({ results: [] }),
+    errors: [502],
+    transaction: false,
+    handler: async (call) => ({ results: await listServices(needs, call.target) }),
   }),
 ];
+
+/** Returns the Kubernetes services of a chart; none before it was deployed. Throws 502 if its cluster does not answer. */
+async function listServices({ runtimeOf }: Pick<ServiceNeeds, 'runtimeOf'>, service: ServiceTarget) {
+  if (service.handle === null) return [];
+  const runtime = await runtimeOf(clusterOf(service));
+  const found = (await runtime.chartServices?.(service.handle as unknown as Handle)) ?? [];
+  return found.map(({ name, type, ports, selectors }) => ({
+    metadata: { name },
+    service_spec: { type, ports, selectors },
+  }));
+}

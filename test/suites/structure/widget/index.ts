@@ -40,7 +40,8 @@ export const widget: Kind<WidgetSpec, WidgetInput> = {
       image: 'widget:1',
       rollout: 'RECREATE',
     }),
-    workload: (service, identity, image, variables, { registry }) => ({
+    deployable: (service, identity, image, variables, { registry }) => ({
+      type: 'workload',
       identity,
       displayName: service.name,
       image,

@@ -159,7 +159,7 @@ const NEEDS: Record<RuntimeFeature, string> = {
   'host-address': 'keeps its state in Quarterdeck, which its commands must reach',
   'database-backups': 'is a managed database, which is backed up from its container',
   egress: 'reaches listed hosts only, through a proxy',
-  kubernetes: 'runs on Kubernetes only',
+  helm: 'runs on Kubernetes only, by the program helm',
   keda: 'has autoscaling by KEDA, which is part of a Kubernetes cluster (without it, set min_running_instances and max_running_instances)',
   'older-databases':
     'is a database of a version that is no longer run here (GET /environment/{environmentId}/databaseConfiguration lists those that are)',

@@ -35,7 +35,7 @@ export async function planObjects(
   const within = AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]);
   const foresee = async (service: ServiceSnapshot, handle: Handle): Promise<PlannedObjects | null> => {
     try {
-      const spec = workloadOf({ context, needs, snapshot, preview }, service, handle);
+      const spec = await workloadOf({ context, needs, snapshot, preview }, service, handle);
       return spec ? { changes: await runtime.preview!(spec, within) } : null;
     } catch (error) {
       signal.throwIfAborted();
@@ -79,17 +79,17 @@ interface Planning {
 }
 
 /** Returns the workload without values of secrets; null if there is none, or if it is not known before the deployment. */
-function workloadOf(
+async function workloadOf(
   { context, needs, snapshot, preview }: Planning,
   service: ServiceSnapshot,
   { identity }: Handle,
-): WorkloadSpec | null {
+): Promise<WorkloadSpec | null> {
   const kind = needs.kinds[service.kind];
   const planned = preview.plan.stages
     .flatMap(({ services }) => services)
     .find((one) => one.serviceId === service.serviceId);
   // What a kind opens is not read for a plan; an image that is to be built has no name yet.
-  if (!kind?.workload || needs.opens(service.kind) || !planned?.image || planned.failure) return null;
+  if (!kind?.deployable || needs.opens(service.kind) || !planned?.image || planned.failure) return null;
   const records = [...(snapshot.shared ?? []), ...service.variables];
   const { variables, files } = examineVariables(records.map((record) => ({ ...record, value: record.value ?? '' })));
   const { proxyDomain, builtInVariablePrefix } = context.settings;
@@ -104,6 +104,9 @@ function workloadOf(
     registry: null,
     opened: {},
     bestEffort: false,
+    fetched: null,
   };
-  return kind.workload(service, identity, planned.image, expanded, options);
+  const deployable = await kind.deployable(service, identity, planned.image, expanded, options);
+  // Helm compares charts itself (`Runtime.diff`).
+  return deployable.type === 'workload' ? deployable : null;
 }

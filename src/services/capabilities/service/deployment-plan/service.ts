@@ -11,6 +11,7 @@ import { actionOf, freezeChosen, type Trigger } from '#services/capabilities/ser
 import { findRollback } from '#services/capabilities/service/rollback/index.ts';
 import type { PlanNeeds } from '#services/capabilities/service/deployment-plan/needs.ts';
 import { planObjects, type PlannedObjects } from '#services/capabilities/service/deployment-plan/objects.ts';
+import { createCharts } from '#services/images/charts.ts';
 import { readingStored } from '#services/sources/repository.ts';
 
 /** Action to plan, and the services that it covers. */
@@ -41,7 +42,7 @@ export async function planRequest(context: Context, place: DeploymentPlace, need
     previewDeployment(
       context.db,
       place,
-      { kinds: needs.kinds, sources: { ...needs.repositories, ...needs.images } },
+      { kinds: needs.kinds, sources: { ...needs.repositories, ...needs.images, ...createCharts(context) } },
       { snapshot, resolution: rollback?.resolution ?? null },
       signal,
     ),

@@ -75,7 +75,9 @@ async function requestReleasesOf(
   if (found.length === 0) return;
   const { to, shared, resolution } = found[0]!;
   const commits = found.flatMap((earlier) =>
-    Object.entries(earlier.resolution.services).map(([id, { commit }]) => [id, { commit }] as const),
+    Object.entries(earlier.resolution.services).map(
+      ([id, { commit, valuesCommit, chart }]) => [id, { commit, valuesCommit, chart }] as const,
+    ),
   );
   await requestDeployment(context, {
     place,
