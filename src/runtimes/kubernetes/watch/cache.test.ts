@@ -118,6 +118,19 @@ describe('a cluster that is followed', () => {
     expect(pods('s')).toEqual(['p']);
   });
 
+  test.each(['{', '{"hostname": "../../other"}'])(
+    'is followed on where somebody has written %s for the record of a service',
+    async (record) => {
+      api.put('pods', 'p', 's', podStatus(true));
+      const { changed, cache, of } = await follow();
+      changed.length = 0;
+      api.put('configmaps', 'quarterdeck-t', 't', { data: { record } });
+      api.put('pods', 'q', 's', podStatus(true));
+      await expect.poll(() => changed).toEqual(['s']);
+      expect([cache.isCurrent, of('t')?.record]).toEqual([true, null]);
+    },
+  );
+
   test('is asked again where it does not answer something else', async () => {
     const { cache } = await follow();
     cache.doubt();
@@ -152,7 +165,7 @@ describe('a cluster that is followed', () => {
     const random = makeRandom(seed);
     const { cache, pods } = await follow({ idleMs: 200, shortestMs: 0, steadyMs: 0 });
     const names = Array.from({ length: 8 }, (_, n) => `p${n}`);
-    const steps = [
+    const steps: (() => void | Promise<void>)[] = [
       () => api.put('pods', random.pick(names), 's', podStatus(random.below(2) === 0)),
       () => api.put('pods', random.pick(names), 's', podStatus(true)),
       () => {
