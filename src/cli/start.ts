@@ -55,18 +55,17 @@ async function welcome(running: Running, milliseconds: number): Promise<string> 
       'The installation is READ-ONLY after a restore: nothing is deployed, scheduled or sent.',
       'Look at `quarterdeck world`, then end this with `quarterdeck restore --accept`.',
     );
-  // Elsewhere the output is a log, which others read: the token stays in its file.
-  if (running.first?.token && running.url && process.stdout.isTTY)
+  if (running.first?.token && running.url) {
+    // Elsewhere the output is a log, which others read: the token stays in its file.
+    if (process.stdout.isTTY)
+      lines.push('', 'The administrator token, shown only now:', '', `  ${running.first.token}`);
     lines.push(
-      '',
-      'The administrator token, shown only now:',
-      '',
-      `  ${running.first.token}`,
       '',
       'A first deployment to paste:',
       '',
       firstDeployment(running.url, settings, running.first.organizationId),
     );
+  }
   return lines.join('\n');
 }
 
