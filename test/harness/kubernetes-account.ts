@@ -1,4 +1,4 @@
-import { expect } from 'vitest';
+import { vi } from 'vitest';
 import { parse } from 'yaml';
 import type { Cluster } from '#runtimes/kubernetes/cluster.ts';
 import type { TestCluster } from '#test/harness/kubernetes-cluster.ts';
@@ -29,10 +29,8 @@ export async function makeAccount(
     await connection.call('POST', collection, { body: object });
   }
   const path = `/api/v1/namespaces/${namespace}/secrets/quarterdeck-token`;
-  const token = await expect
-    .poll(async () => (await connection.get<{ data?: { token?: string } }>(path)).data?.token)
-    .toBeDefined()
-    .then(async () => (await connection.get<{ data: { token: string } }>(path)).data.token);
+  const secret = () => connection.get<{ data?: { token?: string } }>(path);
+  const token = await vi.waitUntil(async () => (await secret()).data?.token, { timeout: 15_000 });
   const config = parse(kubeconfig) as { users: { name: string; user: object }[] };
   config.users[0]!.user = { token: String(Buffer.from(token, 'base64')) };
   return JSON.stringify(config);

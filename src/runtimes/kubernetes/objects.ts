@@ -10,8 +10,8 @@ import { autoscalerOf, budgetOf, isEventScaled, isScaled } from './scaling.ts';
 
 /** Name of the container that runs the workload. */
 export const CONTAINER = 'app';
-/** Seconds between the withdrawal of a pod from its Service and SIGTERM: until then nodes and gateways have learnt of it. */
-const DRAIN_SECONDS = 2;
+/** Seconds between the withdrawal of a pod from its Service and SIGTERM: until then busy nodes and gateways, too, have learnt of it. */
+const DRAIN_SECONDS = 5;
 /** Bytes that the variables and files of a release may take together: a Secret has at most 1 MiB. */
 export const MOST_SECRET_BYTES = 1_000_000;
 
@@ -68,7 +68,7 @@ export function companionsOf(spec: WorkloadSpec, extensions: Extensions = BARE):
 export function deploymentOf(spec: WorkloadSpec): DeploymentObject {
   const { identity, hostname } = spec;
   const metadata = metadataOf(spec, hostname, 'DEPLOYMENTS');
-  const template = templateOf(spec, secretsOf(spec), spec.gracePeriodSeconds + DRAIN_SECONDS, servingOf(spec));
+  const template = templateOf(spec, secretsOf(spec), spec.gracePeriodSeconds + drainOf(spec), servingOf(spec));
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -148,6 +148,9 @@ function containerOf(spec: ProgramSpec, secrets: SecretNames): Container {
   };
 }
 
+/** Returns the seconds that an instance drains before it is told to end: nothing leads to one without ports. */
+const drainOf = ({ ports }: WorkloadSpec): number => (ports.length > 0 ? DRAIN_SECONDS : 0);
+
 /** Returns the fields of a container that serves. */
 function servingOf(spec: WorkloadSpec): Record<string, unknown> {
   const readiness = readinessOf(spec);
@@ -155,7 +158,7 @@ function servingOf(spec: WorkloadSpec): Record<string, unknown> {
     ports: spec.ports.map((port) => ({ containerPort: port.internalPort, protocol: transportOf(port) })),
     ...(readiness ? { readinessProbe: probeOf(readiness) } : {}),
     ...(spec.liveness ? { livenessProbe: probeOf(spec.liveness) } : {}),
-    lifecycle: { preStop: { sleep: { seconds: DRAIN_SECONDS } } },
+    ...(drainOf(spec) > 0 ? { lifecycle: { preStop: { sleep: { seconds: drainOf(spec) } } } } : {}),
     ...(spec.hasReadOnlyRoot ? { securityContext: { ...RESTRICTIONS, readOnlyRootFilesystem: true } } : {}),
   };
 }

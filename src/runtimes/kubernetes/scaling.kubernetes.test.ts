@@ -163,7 +163,7 @@ ownTest(
     });
     const removeApis = await installApis(environment);
     try {
-      expect(await runtime.check()).not.toHaveProperty('missing');
+      expect(await runtime.check()).not.toHaveProperty('missing.keda');
       const { handle } = await deploy(spec);
       expect(await find('ScaledObject', spec)).toMatchObject({ spec: { minReplicaCount: 0, maxReplicaCount: 3 } });
       await cluster.connection.get(pathOf('TriggerAuthentication', namespaceOf(spec.identity), `${spec.hostname}-0`));
