@@ -1,3 +1,4 @@
+import { anySignal } from '#kernel/lease-signal.ts';
 import type { Context } from '#platform/context.ts';
 import {
   outputPathOf,
@@ -32,7 +33,7 @@ export async function planObjects(
   if (snapshot.action !== 'DEPLOY' || cluster?.nodeId !== null) return planned;
   const runtime = await findRuntime(needs, { ...cluster, id: place.clusterId, nodeId: null });
   if (!runtime?.preview) return planned;
-  const within = AbortSignal.any([signal, AbortSignal.timeout(ASK_MS)]);
+  const within = anySignal([signal, AbortSignal.timeout(ASK_MS)]);
   const foresee = async (service: ServiceSnapshot, handle: Handle): Promise<PlannedObjects | null> => {
     try {
       const spec = await workloadOf({ context, needs, snapshot, preview }, service, handle);
