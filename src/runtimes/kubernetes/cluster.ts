@@ -22,6 +22,7 @@ const GROUPS: Record<string, string> = {
   CronJob: '/apis/batch/v1/cronjobs',
   DaemonSet: '/apis/apps/v1/daemonsets',
   Deployment: '/apis/apps/v1/deployments',
+  EndpointSlice: '/apis/discovery.k8s.io/v1/endpointslices',
   Event: '/api/v1/events',
   GRPCRoute: '/apis/gateway.networking.k8s.io/v1/grpcroutes',
   Gateway: '/apis/gateway.networking.k8s.io/v1/gateways',

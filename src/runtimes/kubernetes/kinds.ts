@@ -129,3 +129,9 @@ export interface Pod extends ClusterObject {
 export interface ConfigMap extends ClusterObject {
   data?: Record<string, string>;
 }
+
+/** Addresses of the pods that a Service leads to. */
+export interface EndpointSlice extends ClusterObject {
+  endpoints: { addresses: string[]; conditions: { ready?: boolean } }[] | null;
+  ports: { port: number }[] | null;
+}

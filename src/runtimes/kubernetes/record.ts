@@ -107,6 +107,10 @@ interface Read {
 /** Number of times that a change is tried again after another process was faster. */
 const TRIES = 20;
 
+/** Returns whether a release has ports, and with them a Service. */
+export const hasPorts = ({ deployment }: KeptRelease): boolean =>
+  deployment.spec.template.spec.containers.some(({ ports }) => Array.isArray(ports) && ports.length > 0);
+
 export const recordName = (serviceId: string): string => `quarterdeck-${serviceId}`;
 
 /** Returns the record of a service; null if there is none. */

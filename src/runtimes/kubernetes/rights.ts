@@ -35,6 +35,7 @@ export const RIGHTS: readonly Right[] = [
   { group: '', resource: 'pods', verbs: ['get', 'list', 'watch'], reason: 'states of instances' },
   { group: '', resource: 'pods', verbs: ['patch'], reason: 'runs of jobs are ended', feature: 'tasks' },
   { group: '', resource: 'events', verbs: ['list'], reason: 'why a run of a job gets no pod', feature: 'tasks' },
+  { group: 'discovery.k8s.io', resource: 'endpointslices', verbs: ['list'], reason: 'whether a service is reached' },
   { group: '', resource: 'pods/log', verbs: ['get'], reason: 'logs' },
   { group: '', resource: 'pods/exec', verbs: ['get', 'create'], reason: 'programs beside a service' },
   { group: '', resource: 'nodes', verbs: ['list'], reason: 'the size of the cluster' },

@@ -10,6 +10,7 @@ import {
   type WorkloadIdentity,
 } from '#runtimes/runtime.ts';
 import { find, type Cluster } from './cluster.ts';
+import { untilReached } from './endpoints.ts';
 import { asRuntimeError } from './errors.ts';
 import type { FoundDeployment, Pod } from './kinds.ts';
 import { LABEL, namespaceOf } from './labels.ts';
@@ -17,7 +18,8 @@ import { lastLinesOf } from './logs.ts';
 import { tellOutside } from './outside.ts';
 import { Patience } from './patience.ts';
 import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
-import { changeRecord, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
+import { changeRecord, hasPorts, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
+import { leastOf } from './scaling.ts';
 import { applyRelease, removeMade, removeOldSecrets, removeRollout, stopped } from './submit.ts';
 import { Wake } from './watch/wake.ts';
 
@@ -54,7 +56,10 @@ export async function followRollout(cluster: Cluster, handle: Handle, context: R
   );
   if (!record) return;
   await removeOldSecrets(cluster, identity, record.serving?.generation ?? identity.generation);
-  await tellOutside(cluster, identity, record.serving?.objects ?? [], context);
+  const { serving } = record;
+  if (serving && hasPorts(serving) && leastOf(serving) > 0)
+    await untilReached(cluster, identity, record.hostname, context);
+  await tellOutside(cluster, identity, serving?.objects ?? [], context);
 }
 
 async function waitForRollout(cluster: Cluster, handle: Handle, context: RuntimeContext): Promise<void> {

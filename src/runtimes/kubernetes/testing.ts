@@ -8,16 +8,11 @@ import { list, type Cluster, type Kind } from './cluster.ts';
 import { Connection } from './connection.ts';
 import { ApiError } from './errors.ts';
 import type { KubernetesRuntimeOptions } from './index.ts';
-import type { ClusterObject } from './kinds.ts';
+import type { ClusterObject, EndpointSlice } from './kinds.ts';
 import { LABEL } from './labels.ts';
 
 interface IngressObject extends ClusterObject {
   spec: { rules: { host: string; http: { paths: { backend: { service: { name: string } } }[] } }[] };
-}
-
-interface EndpointSlice extends ClusterObject {
-  endpoints: { addresses: string[]; conditions: { ready?: boolean } }[] | null;
-  ports: { port: number }[] | null;
 }
 
 /** Gateway of the tests: follows Ingress objects and endpoints as an ingress controller does, anew for each request. */

@@ -4,7 +4,7 @@ import type { ClusterObject, ConfigMap, FieldsOwner, FoundDeployment, Pod } from
 import { FIELD_MANAGER, LABEL } from '../labels.ts';
 import { CONTAINER } from '../objects.ts';
 import { isPresent } from '../pods.ts';
-import { parseRecord, type KeptRelease, type ServiceRecord } from '../record.ts';
+import { hasPorts, parseRecord, type KeptRelease, type ServiceRecord } from '../record.ts';
 import { leastOf } from '../scaling.ts';
 
 /** Characters of a message of the cluster that are kept. */
@@ -138,7 +138,5 @@ const releaseSummary = (release: KeptRelease) => ({
   generation: release.generation,
   replicas: leastOf(release),
   isScaled: release.autoscaler !== undefined,
-  hasPorts: release.deployment.spec.template.spec.containers.some(
-    ({ ports }) => Array.isArray(ports) && ports.length > 0,
-  ),
+  hasPorts: hasPorts(release),
 });
