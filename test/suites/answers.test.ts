@@ -71,7 +71,11 @@ describe('a wrong request', () => {
     ];
     for (const [statuses, body, headers] of cases) {
       const answer = await caller.call(route.method, world.pathOf(route), body, headers);
-      const allowed = [...statuses, ...(route.bodyContentType ? [415] : []), ...(SILENT.includes(route.id) ? [404] : [])];
+      const allowed = [
+        ...statuses,
+        ...(route.bodyContentType ? [415] : []),
+        ...(SILENT.includes(route.id) ? [404] : []),
+      ];
       expect(allowed, JSON.stringify(answer.body)).toContain(answer.status);
       expect(undocumented(route, answer)).toBeUndefined();
     }
