@@ -28,16 +28,25 @@ export type { ContractOptions, MakeRuntime } from '#runtimes/contract/setup.ts';
 export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, options: ContractOptions = {}): void {
   describe(`runtime contract: ${name}`, { timeout: options.timeoutMs ?? 60_000 }, () => {
     let opened: Contract | undefined;
+    let clearing: Promise<void> = Promise.resolve();
     const contract = (): Contract => opened!;
 
     beforeAll(async () => {
       opened = await Contract.open(makeRuntime, options);
     }, options.timeoutMs ?? 120_000);
     afterAll(async () => {
+      await clearing;
       await opened?.close();
     }, options.timeoutMs ?? 120_000);
 
-    if (options.isSmall) afterEach(() => contract().clear());
+    if (options.isSmall)
+      afterEach(async () => {
+        // The next test begins while the instances of this one end, and waits for them before its own.
+        const before = clearing;
+        clearing = contract().clear();
+        clearing.catch(() => undefined);
+        await before;
+      });
 
     const without = options.without ?? {};
     describe('observing', () => describeObserving(contract, options));
