@@ -89,7 +89,10 @@ async function endOrphans(): Promise<void> {
     if (await isThere(`/proc/${owner}`)) continue;
     const engine = { socketPath: join(directory, 'sock'), directory };
     // Without its bridge the machine was started anew, and there are no networks either.
-    if (!(await isRunning(directory)) && (await isThere(`/sys/class/net/${bridge}`))) await launch(engine, directory);
+    if (!(await isRunning(directory)) && (await isThere(`/sys/class/net/${bridge}`))) {
+      await unmountBelow(directory);
+      await launch(engine, directory);
+    }
     await stopEngine(engine);
   }
 }
@@ -163,6 +166,8 @@ const readEngineFile = async (directory: string): Promise<EngineFile> =>
 export async function restartEngine(engine: TestEngine): Promise<void> {
   if (engine.directory === null) throw new Error('This engine is not ours to restart.');
   await endDaemon(engine.directory);
+  // A reboot leaves nothing mounted; what a broken-off copy left would keep a container from being removed.
+  await unmountBelow(engine.directory);
   await launch(engine, engine.directory);
 }
 
