@@ -34,22 +34,26 @@ async function whileSlow(work: () => Promise<void>): Promise<void> {
 }
 
 describe('a deployment whose cluster rolls out by itself', () => {
-  test('takes no slot while it waits: more deployments wait at a time than there are slots', async () => {
-    const admin = await app.organization();
-    const examples = await Promise.all(Array.from({ length: MANY }, () => makeExample(admin)));
-    await whileSlow(async () => {
-      for (const { application } of examples) ok(await admin.post(`/application/${application.id}/deploy`), 200);
-      await rollsOut(admin, MANY);
-    });
-    await Promise.all(
-      examples.map(async ({ environment }) =>
-        ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=20`), 200),
-      ),
-    );
-    expect(await Promise.all(examples.map(({ application }) => stateOf(admin, application.id)))).toEqual(
-      examples.map(() => 'CANCELED'),
-    );
-  });
+  test(
+    'takes no slot while it waits: more deployments wait at a time than there are slots',
+    { timeout: 60_000 },
+    async () => {
+      const admin = await app.organization();
+      const examples = await Promise.all(Array.from({ length: MANY }, () => makeExample(admin)));
+      await whileSlow(async () => {
+        for (const { application } of examples) ok(await admin.post(`/application/${application.id}/deploy`), 200);
+        await rollsOut(admin, MANY);
+      });
+      await Promise.all(
+        examples.map(async ({ environment }) =>
+          ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=20`), 200),
+        ),
+      );
+      expect(await Promise.all(examples.map(({ application }) => stateOf(admin, application.id)))).toEqual(
+        examples.map(() => 'CANCELED'),
+      );
+    },
+  );
 
   test('is cancelled: the candidate is taken back, and the release before goes on serving', async () => {
     const admin = await app.organization();
