@@ -8,6 +8,7 @@ import { createRuntimes } from '#app/runtimes.ts';
 import { ON_FREE_PORTS, runProgram, startService } from '#cli/testing.ts';
 import { embeddedPostmaster, inspectEmbeddedPostgres } from '#platform/database/embedded.ts';
 import { readSettings } from '#platform/settings/index.ts';
+import { secretOf } from '#test/harness/tokens.ts';
 import { pino } from 'pino';
 
 const dataDir = mkdtempSync(path.join(tmpdir(), 'qd-cli-'));
@@ -123,7 +124,7 @@ test(
     expect(refused).toMatchObject({ status: 1, stdout: '' });
     const list = await run(['token', 'list']);
     expect(list.stdout).toMatch(/ ci +READ +until 2999-01-31T00:00:00.000Z/);
-    expect(list.stdout).not.toContain(made.stdout.trim().split('_')[2]);
+    expect(list.stdout).not.toContain(secretOf(made.stdout));
     expect((await run(['token', 'revoke', 'ci'])).status).toBe(0);
     expect(await me(first.url, made.stdout)).toBe(401);
     expect(await run(['token', 'revoke', 'ci'])).toMatchObject({
