@@ -1,8 +1,9 @@
 import type { Connection } from './connection.ts';
 import { unlessGone } from './errors.ts';
 import type { KeptObjects } from './kept.ts';
-import type { ClusterObject, List } from './kinds.ts';
+import type { ClusterObject } from './kinds.ts';
 import { FIELD_MANAGER } from './labels.ts';
+import { readPages } from './pages.ts';
 
 /** Cluster as the parts of the runtime use it. */
 export interface Cluster {
@@ -72,7 +73,7 @@ export const find = <T extends ClusterObject>(
   signal?: AbortSignal,
 ): Promise<T | null> => unlessGone(connection.get<T>(pathOf(kind, namespace, name), signal ? { signal } : {}));
 
-/** Returns all objects of a selector, page by page. */
+/** Returns all objects of a selector, page by page; of an object that is too large to be read its metadata. */
 export async function list<T extends ClusterObject>(
   { connection }: Cluster,
   kind: Kind,
@@ -80,13 +81,11 @@ export async function list<T extends ClusterObject>(
   labelSelector: string,
 ): Promise<T[]> {
   const found: T[] = [];
-  let page: string | undefined;
-  do {
-    const query = { labelSelector, limit: PAGE, ...(page ? { continue: page } : {}) };
-    const answer: List<T> = await connection.get(pathOf(kind, namespace), { query });
-    found.push(...answer.items);
-    page = answer.metadata.continue;
-  } while (page);
+  for await (const { items, large } of readPages<T>(connection, pathOf(kind, namespace), {
+    labelSelector,
+    limit: PAGE,
+  }))
+    found.push(...items, ...(large as T[]));
   return found;
 }
 

@@ -7,7 +7,7 @@ import { WebSocket } from 'ws';
 import { anySignal } from '#kernel/lease-signal.ts';
 import type { ClusterAccess } from '#runtimes/runtime.ts';
 import type { AddressPolicy } from './access.ts';
-import { ApiError } from './errors.ts';
+import { ApiError, TooLargeError } from './errors.ts';
 
 /** Milliseconds for one call from connecting to the last byte of its answer, or for the head of a stream. */
 const CALL_MS = 20_000;
@@ -245,7 +245,7 @@ async function readText(body: Readable): Promise<string> {
   let bytes = 0;
   for await (const part of body as AsyncIterable<Buffer>) {
     bytes += part.length;
-    if (bytes > MOST_BYTES) throw new Error(`its answer is larger than ${MOST_BYTES / 2 ** 20} MiB`);
+    if (bytes > MOST_BYTES) throw new TooLargeError(`its answer is larger than ${MOST_BYTES / 2 ** 20} MiB`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString();

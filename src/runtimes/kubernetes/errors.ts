@@ -14,6 +14,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Failure to read an answer that is longer than may be read. */
+export class TooLargeError extends Error {}
+
 /** Runs a call whose object may be gone; returns null for 404. */
 export async function unlessGone<T>(call: Promise<T>): Promise<T | null> {
   try {

@@ -5,7 +5,7 @@ import type { RecordSummary } from './kept.ts';
 import type { ConfigMap, FoundDeployment, Pod } from './kinds.ts';
 import { ANNOTATION, LABEL, namespaceOf } from './labels.ts';
 import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
-import { readRecord, type ServiceRecord } from './record.ts';
+import { readRecord, recordIn, type ServiceRecord } from './record.ts';
 import { ownersOf, reduceService, summaryOf } from './watch/reduced.ts';
 
 /** Returns the present state of a service (`Runtime.observe`), from the cache where it follows the cluster. */
@@ -61,7 +61,7 @@ function noteDrift(
   // While a release is rolled out both are there.
   if (!release || record?.candidate) return [];
   const drift = driftOf(release.deployment, deployment);
-  cluster.cache?.noteDrift(identity.serviceId, ownersOf(deployment.metadata.managedFields ?? []), drift);
+  cluster.cache?.noteDrift(identity.serviceId, ownersOf(deployment.metadata), drift);
   return drift;
 }
 
@@ -138,23 +138,29 @@ function messageOf(pods: Pod[], ready: number, wanted: number): string {
 export async function listWorkloads(cluster: Cluster): Promise<FoundWorkload[]> {
   const { installation } = cluster;
   const found = await list<FoundDeployment>(cluster, 'Deployment', undefined, `${LABEL.installation}=${installation}`);
-  const workloads = found.map(({ metadata: { labels = {}, annotations = {} }, status }): FoundWorkload => ({
-    identity: identityOf(installation, labels, Number(labels[LABEL.generation])),
-    displayName: annotations[ANNOTATION.name] ?? '',
+  const workloads = found.map(({ metadata, status }): FoundWorkload & { namespace: string | undefined } => ({
+    identity: identityOf(installation, metadata.labels ?? {}, Number(metadata.labels?.[LABEL.generation])),
+    displayName: metadata.annotations?.[ANNOTATION.name] ?? '',
     state: (status?.replicas ?? 0) > 0 ? 'running' : 'stopped',
+    namespace: metadata.namespace,
   }));
-  return [...workloads, ...(await listCharts(cluster))];
+  // Labels alone could be anyone's: pods of an environment may have the right to make objects there.
+  return [...workloads, ...(await listCharts(cluster))]
+    .filter(({ identity, namespace }) => identity.environmentId !== undefined && namespace === namespaceOf(identity))
+    .map(({ namespace: _, ...workload }) => workload);
 }
 
-async function listCharts(cluster: Cluster): Promise<FoundWorkload[]> {
+async function listCharts(cluster: Cluster): Promise<(FoundWorkload & { namespace: string | undefined })[]> {
   const { installation } = cluster;
   const selector = `${LABEL.installation}=${installation},${LABEL.service}`;
   const records = await list<ConfigMap>(cluster, 'ConfigMap', undefined, selector);
-  return records.flatMap(({ metadata: { labels = {} }, data }) => {
-    const record = JSON.parse(data?.['record'] ?? 'null') as ServiceRecord | null;
+  return records.flatMap((object) => {
+    const record = recordIn(object);
     if (!record?.chart) return [];
+    const { labels = {}, namespace } = object.metadata;
     const identity = identityOf(installation, labels, record.generation);
-    return [{ identity, displayName: record.chart.displayName, state: record.isStopped ? 'stopped' : 'running' }];
+    const state = record.isStopped ? ('stopped' as const) : ('running' as const);
+    return [{ identity, displayName: record.chart.displayName, state, namespace }];
   });
 }
 

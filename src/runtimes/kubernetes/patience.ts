@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { asRuntimeError } from './errors.ts';
 
 /** Milliseconds that the API server may be away while the cluster works by itself. */
@@ -26,6 +27,21 @@ export class Patience {
       if (Date.now() - this.#awaySince > AWAY_MS) throw failure;
       this.#tell(failure.message);
       return undefined;
+    }
+  }
+}
+
+/** Milliseconds between two attempts. */
+const AGAIN_MS = 500;
+
+/** Repeats what may be done again, as long as the API server is away and the time in milliseconds is not over. Throws the last failure. */
+export async function insist<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
+  for (const end = Date.now() + milliseconds; ; await sleep(AGAIN_MS)) {
+    try {
+      return await work();
+    } catch (error) {
+      const failure = asRuntimeError(error);
+      if (failure.code !== 'unreachable' || Date.now() > end) throw failure;
     }
   }
 }

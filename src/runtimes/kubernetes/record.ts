@@ -128,6 +128,18 @@ export const parseRecord = ({ data, metadata }: ConfigMap): ServiceRecord | null
   checked(JSON.parse(data?.['record'] ?? 'null') as ServiceRecord | null, metadata.namespace!);
 
 /**
+ * Returns the record in a ConfigMap; null if it has none that can be read. Pods of the environment may have changed it, which must not end
+ * what is done for all others. Whoever reads the record of the service is told.
+ */
+export function recordIn(object: ConfigMap): ServiceRecord | null {
+  try {
+    return parseRecord(object);
+  } catch {
+    return null;
+  }
+}
+
+/**
  * Changes the record against concurrent writers: `change` gets the present record and returns the next one, or null to leave it. Throws
  * RuntimeError `superseded` if a higher generation was taken over.
  */

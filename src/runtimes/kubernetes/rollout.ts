@@ -16,7 +16,7 @@ import type { FoundDeployment, Pod } from './kinds.ts';
 import { LABEL, namespaceOf } from './labels.ts';
 import { lastLinesOf } from './logs.ts';
 import { tellOutside } from './outside.ts';
-import { Patience } from './patience.ts';
+import { Patience, insist } from './patience.ts';
 import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { changeRecord, hasPorts, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
 import { leastOf } from './scaling.ts';
@@ -29,6 +29,8 @@ const LOOK_MS = 400;
 const WATCHED_MS = 10_000;
 /** Milliseconds that the pods of a candidate may take to end once it is taken back. */
 const WITHDRAWN_MS = 15_000;
+/** Milliseconds for which each step of taking a candidate back is tried again while the API server is away. */
+const TAKE_BACK_MS = 30_000;
 /** Log lines of the candidate that an error quotes. */
 const LOG_LINES = 20;
 
@@ -40,7 +42,8 @@ export async function followRollout(cluster: Cluster, handle: Handle, context: R
   } catch (error) {
     if (isReplaced(context)) throw cancelled(error);
     const failure = context.signal.aborted ? cancelled(context.signal.reason) : asRuntimeError(error);
-    if (failure.code === 'aborted' || failure.code === 'not_ready') await takeBack(cluster, identity);
+    // Whose API server is away cannot be told anything; the next deployment replaces the candidate.
+    if (failure.code !== 'superseded' && failure.code !== 'unreachable') await takeBack(cluster, identity);
     throw failure;
   }
   const record = await changeRecord(cluster, identity, (present) =>
@@ -169,22 +172,32 @@ async function notReady(cluster: Cluster, { spec, status }: FoundDeployment, pod
   ).withLines(lines);
 }
 
-/** Takes a candidate back: the release before serves on, or nothing is left but volumes. */
+/**
+ * Takes a candidate back: the release before serves on, or nothing is left but volumes. The record tells of the candidate until that is
+ * done, so that each step may be repeated, also by another process.
+ */
 async function takeBack(cluster: Cluster, identity: WorkloadIdentity): Promise<void> {
-  let before: ServiceRecord | null = null;
-  await changeRecord(cluster, identity, (present) => {
-    before = present;
-    return present?.candidate ? { ...present, candidate: null } : null;
-  });
-  const { serving, candidate, hostname, isStopped, made = [] } = (before ?? {}) as Partial<ServiceRecord>;
-  if (!candidate || hostname === undefined) return;
-  if (serving) await applyRelease(cluster, identity, isStopped ? stopped(serving) : serving);
-  else {
-    await removeRollout(cluster, identity, hostname);
-    await removeMade(cluster, identity, made.filter(isOutside));
-  }
+  const record = await insist(TAKE_BACK_MS, () => readRecord(cluster, identity));
+  requireNewest(record, identity.generation);
+  if (!record?.candidate) return;
+  const { candidate, serving } = record;
+  await insist(TAKE_BACK_MS, () => restoreBefore(cluster, identity, record));
+  await insist(TAKE_BACK_MS, () =>
+    changeRecord(cluster, identity, (present) => present && { ...present, candidate: null }),
+  );
   // A restart has the generation of the release that it restarts.
-  if (candidate.generation !== serving?.generation) await untilWithdrawn(cluster, identity, candidate);
+  if (candidate.generation !== serving?.generation)
+    await insist(TAKE_BACK_MS, () => untilWithdrawn(cluster, identity, candidate));
+}
+
+async function restoreBefore(
+  cluster: Cluster,
+  identity: WorkloadIdentity,
+  { serving, hostname, isStopped, made = [] }: ServiceRecord,
+): Promise<void> {
+  if (serving) return applyRelease(cluster, identity, isStopped ? stopped(serving) : serving);
+  await removeRollout(cluster, identity, hostname);
+  await removeMade(cluster, identity, made.filter(isOutside));
 }
 
 /** Returns whether an object leads traffic from outside to a service. */

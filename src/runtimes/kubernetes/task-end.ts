@@ -242,11 +242,13 @@ async function readRest({ log, context }: Waiting, pod: Pod): Promise<void> {
 
 /** Ends a cancelled command, and waits for its end no longer than it may take. */
 async function abort(waiting: Waiting): Promise<void> {
-  const { cluster, spec } = waiting;
+  const { cluster, spec, patience } = waiting;
   for (const late = Date.now() + spec.gracePeriodSeconds * 1000 + LOST_MS; Date.now() < late; await sleep(LOOK_MS)) {
-    const { job, pod } = await look(waiting);
+    const seen = await patience.ask(() => look(waiting));
+    if (!seen) continue;
+    const { job, pod } = seen;
     if (!job || (pod && isOver(pod)) || (!pod && (isFinished(job) || endedBy(job) !== null))) return;
-    await endTask(cluster, job, pod, endedBy(job) ?? 'abort');
+    await patience.ask(() => endTask(cluster, job, pod, endedBy(job) ?? 'abort'));
   }
 }
 

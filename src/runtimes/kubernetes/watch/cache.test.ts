@@ -4,6 +4,7 @@ import { makeRandom, seedOf } from '#test/harness/random.ts';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ClusterCache } from './cache.ts';
 import { FakeApi, podStatus } from './fake-api.fixture.ts';
+import { LABEL } from '../labels.ts';
 import type { InformerTimes } from './informer.ts';
 
 let api: FakeApi;
@@ -131,6 +132,45 @@ describe('a cluster that is followed', () => {
     },
   );
 
+  test('is followed although objects of one service are too large to be read', async () => {
+    const large = (megabytes: number) => ({ ...podStatus(true), spec: { text: 'x'.repeat(megabytes * 2 ** 20) } });
+    for (let n = 0; n < 30; n++) api.put('pods', `p${n}`, 's', podStatus(true));
+    for (let n = 0; n < 5; n++) api.put('pods', `large${n}`, 't', large(1));
+    api.put('pods', 'larger', 't', large(4));
+    const { cache, changed, pods } = await follow();
+    expect([pods('s')!.length, pods('t')!.length]).toEqual([30, 5]);
+    changed.length = 0;
+    api.put('pods', 'large0', 't', large(4));
+    api.put('pods', 'p0', 's', podStatus(false));
+    await expect.poll(() => changed).toEqual(['s']);
+    expect(cache.isCurrent).toBe(true);
+  });
+
+  test('is looked at again for drift where a field was set back by whoever changed it', async () => {
+    const fields = [{ manager: 'kubectl-edit', operation: 'Update', fieldsV1: { 'f:spec': { 'f:replicas': {} } } }];
+    const deployment = (generation: number, labels = {}) => ({
+      metadata: {
+        generation,
+        managedFields: fields,
+        labels: { [LABEL.installation]: 'test', [LABEL.service]: 's', ...labels },
+      },
+      spec: { template: { metadata: {} } },
+    });
+    const owners = async () => {
+      let found: string | undefined;
+      await expect.poll(() => (found = of('s')?.deployment?.owners)).toBeDefined();
+      return found;
+    };
+    api.put('deployments', 'app', 's', deployment(1));
+    const { of } = await follow();
+    const first = await owners();
+    api.put('deployments', 'app', 's', deployment(2));
+    await expect.poll(owners).not.toBe(first);
+    const second = await owners();
+    api.put('deployments', 'app', 's', deployment(2, { team: 'a' }));
+    await expect.poll(owners).not.toBe(second);
+  });
+
   test('is asked again where it does not answer something else', async () => {
     const { cache } = await follow();
     cache.doubt();
@@ -150,7 +190,7 @@ describe('a cluster that is followed', () => {
       '{"type":"ADDED","object":{"metadata":{"name":"p","resourceVersion":"1","labels":{"quarterdeck.service":"s"}},"status":{"conditions":1}}}\n',
       'it answers an object that is no Pod',
     ],
-    ['an event without an end', 'x'.repeat(3 * 2 ** 20), 'an event of its watch is larger than 2 MiB'],
+    ['an event without an end', 'x'.repeat(17 * 2 ** 20), 'an event is larger than 16 MiB'],
   ])('that sends %s is not followed, says why, and is listed again', async (_what, text, reason) => {
     api.put('pods', 'p', 's', podStatus(true));
     const { cache, turns } = await follow();

@@ -11,14 +11,17 @@ export interface WatchEvent {
 /** Failure of a watch whose server sends something else than events. */
 export class BadEvent extends Error {}
 
-/** Bytes of one event: an object has at most 1.5 MiB. */
+/** Bytes of one event that is read: an object has seldom a tenth of it. */
 const MOST_BYTES = 2 * 2 ** 20;
+/** Bytes of an event that is passed over: an object has 1.5 MiB, and six times as many where its text is escaped. */
+const MOST_PASSED_BYTES = 16 * 2 ** 20;
 const NEWLINE = 10;
 const TYPES = new Set(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK']);
 
 /**
  * Yields the events of a watch until the server ends it. Throws ApiError for an event that is an error, such as 410 where the server no
- * longer knows the version, and BadEvent for what is no event or too large. `heard` is called for all that comes.
+ * longer knows the version, and BadEvent for what is no event. Passes over events of objects that are too large: they must not hide what
+ * happens to others. `heard` is called for all that comes.
  */
 export async function* readEvents(stream: Readable, heard: () => void): AsyncGenerator<WatchEvent> {
   let rest: Buffer[] = [];
@@ -27,18 +30,15 @@ export async function* readEvents(stream: Readable, heard: () => void): AsyncGen
     heard();
     let from = 0;
     for (let end = part.indexOf(NEWLINE); end >= 0; end = part.indexOf(NEWLINE, from)) {
-      requireSmall(bytes + end - from);
-      yield toEvent(Buffer.concat([...rest, part.subarray(from, end)]).toString());
+      if (bytes + end - from <= MOST_BYTES)
+        yield toEvent(Buffer.concat([...rest, part.subarray(from, end)]).toString());
       [rest, bytes, from] = [[], 0, end + 1];
     }
     bytes += part.length - from;
-    requireSmall(bytes);
-    if (from < part.length) rest.push(part.subarray(from));
+    if (bytes > MOST_PASSED_BYTES) throw new BadEvent(`an event is larger than ${MOST_PASSED_BYTES / 2 ** 20} MiB`);
+    if (bytes > MOST_BYTES) rest = [];
+    else if (from < part.length) rest.push(part.subarray(from));
   }
-}
-
-function requireSmall(bytes: number): void {
-  if (bytes > MOST_BYTES) throw new BadEvent(`an event of its watch is larger than ${MOST_BYTES / 2 ** 20} MiB`);
 }
 
 function toEvent(line: string): WatchEvent {

@@ -22,7 +22,9 @@ export class FakeApi {
   readonly #objects = new Map<string, { plural: Plural; object: ClusterObject }>();
   readonly #history: { plural: Plural; type: string; object: ClusterObject }[] = [];
   readonly #watches = new Set<OpenWatch>();
-  readonly #server = createServer(({ url }, response) => this.#answer(new URL(url!, 'http://cluster'), response));
+  readonly #server = createServer(({ url, headers }, response) =>
+    this.#answer(new URL(url!, 'http://cluster'), response, headers.accept?.includes('PartialObjectMetadata') ?? false),
+  );
   /** Answers in place of the next lists or watches. */
   answers: ((url: URL, response: ServerResponse) => void)[] = [];
   /** Watches from a version below are answered with 410. */
@@ -124,14 +126,14 @@ export class FakeApi {
     this.send(plural, `${JSON.stringify({ type, object })}\n`);
   }
 
-  #answer(url: URL, response: ServerResponse): void {
+  #answer(url: URL, response: ServerResponse, isMetadata: boolean): void {
     const plural = url.pathname.split('/').at(-1) as Plural;
     const isWatch = url.searchParams.get('watch') === 'true';
     const version = url.searchParams.get('resourceVersion');
     this.requests.push({ plural, isWatch, version });
     const other = this.answers.shift();
     if (other) return other(url, response);
-    if (!isWatch) return this.#list(url, plural, response);
+    if (!isWatch) return this.#list(url, plural, response, isMetadata);
     if (Number(version) < this.oldest) {
       const object = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' };
       return void response.end(`${JSON.stringify({ type: 'ERROR', object })}\n`);
@@ -149,12 +151,13 @@ export class FakeApi {
     response.on('close', () => this.#watches.delete(watch));
   }
 
-  #list(url: URL, plural: Plural, response: ServerResponse): void {
+  #list(url: URL, plural: Plural, response: ServerResponse, isMetadata: boolean): void {
     const all = [...this.#objects.values()].filter((one) => one.plural === plural).map(({ object }) => object);
     const from = Number(url.searchParams.get('continue') ?? 0);
     const to = from + Number(url.searchParams.get('limit'));
     const metadata = { resourceVersion: String(this.#version), ...(to < all.length ? { continue: String(to) } : {}) };
-    response.end(JSON.stringify({ metadata, items: all.slice(from, to) }));
+    const items = all.slice(from, to).map((object) => (isMetadata ? { metadata: object.metadata } : object));
+    response.end(JSON.stringify({ metadata, items }));
   }
 }
 

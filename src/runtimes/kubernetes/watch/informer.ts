@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { anySignal } from '#kernel/lease-signal.ts';
 import { pathOf, type Cluster, type Kind } from '../cluster.ts';
 import { ApiError } from '../errors.ts';
-import type { ClusterObject, List } from '../kinds.ts';
+import type { ClusterObject } from '../kinds.ts';
 import { LABEL } from '../labels.ts';
+import { METADATA_LIST, readPages } from '../pages.ts';
 import { BadEvent, readEvents } from './events.ts';
 
 /** Objects in a page of a list; of metadata alone several times as many. */
@@ -158,22 +159,23 @@ export class Informer<T> {
 
   async #list(signal: AbortSignal): Promise<void> {
     const { kind, isMetadata = false } = this.#options;
-    const accept = isMetadata ? this.#accept.replace('Metadata;', 'MetadataList;') : this.#accept;
-    const limit = isMetadata ? PAGE_OF_METADATA : PAGE;
     const found = new Set<string>();
     let version: string | undefined;
-    let page: string | undefined;
     let read = 0;
-    do {
-      const query = { labelSelector: this.#selector, limit, ...(page ? { continue: page } : {}) };
-      const answer: List<ClusterObject> = await this.#cluster.connection.get(pathOf(kind), { query, signal, accept });
-      for (const object of answer.items) found.add(this.#put(object));
+    const pages = readPages(this.#cluster.connection, pathOf(kind), {
+      labelSelector: this.#selector,
+      limit: isMetadata ? PAGE_OF_METADATA : PAGE,
+      accept: isMetadata ? METADATA_LIST : this.#accept,
+      signal,
+    });
+    // An object that is too large to be read counts as gone: only its own service is looked at directly.
+    for await (const { items, metadata } of pages) {
+      for (const object of items) found.add(this.#put(object));
       // A page without objects counts as well: a list of such pages must have an end.
-      read += Math.max(1, answer.items.length);
+      read += Math.max(1, items.length);
       if (read > MOST_OBJECTS) throw new Error(`it has more than ${MOST_OBJECTS} objects of the kind ${kind}`);
-      version = answer.metadata.resourceVersion;
-      page = answer.metadata.continue;
-    } while (page);
+      version = metadata.resourceVersion;
+    }
     for (const key of this.#objects.keys()) if (!found.has(key)) this.#drop(key);
     if (typeof version !== 'string') throw new Error('its list has no version');
     this.#version = version;

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { KeptDeployment, RecordSummary } from '../kept.ts';
-import type { ClusterObject, ConfigMap, FieldsOwner, FoundDeployment, Pod } from '../kinds.ts';
+import type { ClusterObject, ConfigMap, FoundDeployment, Pod } from '../kinds.ts';
 import { FIELD_MANAGER, LABEL } from '../labels.ts';
 import { CONTAINER } from '../objects.ts';
 import { isPresent } from '../pods.ts';
-import { hasPorts, parseRecord, type KeptRelease, type ServiceRecord } from '../record.ts';
+import { hasPorts, recordIn, type KeptRelease, type ServiceRecord } from '../record.ts';
 import { leastOf } from '../scaling.ts';
 
 /** Characters of a message of the cluster that are kept. */
@@ -84,27 +84,24 @@ export function reduceDeployment(object: ClusterObject): KeptDeployment | null {
           ...(type === 'ReplicaFailure' && message ? { message: short(message) } : {}),
         })),
     },
-    owners: ownersOf(metadata.managedFields ?? []),
+    owners: ownersOf(metadata),
   };
 }
 
-/** Returns a digest of who owns which fields besides the status. */
-export function ownersOf(fields: FieldsOwner[]): string {
-  const owned = fields
+/** Returns a digest of who owns which fields besides the status, and of what changes with their values. */
+export function ownersOf({ managedFields = [], generation, labels, annotations }: ClusterObject['metadata']): string {
+  const owned = managedFields
     .filter(({ subresource, manager }) => subresource !== 'status' && manager !== 'kube-controller-manager')
     .map(({ manager, operation, subresource, fieldsV1 }) => [manager, operation, subresource, fieldsV1]);
-  return createHash('sha256').update(JSON.stringify(owned)).digest('base64').slice(0, 12);
+  // Whoever sets a field back owns it as before; the generation counts changes of the specification, and of nothing else.
+  const text = JSON.stringify([owned, generation, labels, annotations]);
+  return createHash('sha256').update(text).digest('base64').slice(0, 12);
 }
 
 /** Returns what is kept of a record; null for another ConfigMap. */
 export function reduceRecord(object: ClusterObject): RecordSummary | null {
-  try {
-    const record = parseRecord(object as ConfigMap);
-    return record && summaryOf(record);
-  } catch {
-    // Pods of the environment may have changed it: that must not end the watch of all others. Whoever reads the record is told.
-    return null;
-  }
+  const record = recordIn(object as ConfigMap);
+  return record && summaryOf(record);
 }
 
 /** Returns what is kept of a Service: whether we still own what leads to the pods. */
