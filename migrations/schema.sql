@@ -1053,6 +1053,7 @@ create table node (
   api_seen_at timestamp with time zone,
   drained_at timestamp with time zone,
   lost_at timestamp with time zone,
+  is_temporary boolean not null default false,
   constraint node_pkey PRIMARY KEY (id)
 );
 

@@ -86,6 +86,7 @@ test('a first start with temporary data makes no administrator token, whose file
     const settings = readSettings({
       DATABASE_URL: urlOf(clone.config),
       QUARTERDECK_TEMPORARY_DATA: 'true',
+      QUARTERDECK_RUNTIME: 'kubernetes',
       QUARTERDECK_OWN_CLUSTER: 'first',
     });
     const log = pino({ level: 'silent' });

@@ -28,11 +28,14 @@ test('docs/settings.md is what `npm run gen` makes, and names no folder of the m
   expect(page).not.toContain(process.cwd());
 });
 
-test('data are temporary only with a PostgreSQL elsewhere', () => {
+test('data are temporary only with a PostgreSQL elsewhere, and where nothing runs on the machine', () => {
   expect(problemsOf({ QUARTERDECK_TEMPORARY_DATA: 'true' })).toEqual([
     expect.stringContaining('must be false without DATABASE_URL'),
+    expect.stringContaining('must be false unless QUARTERDECK_RUNTIME=kubernetes'),
   ]);
-  expect(problemsOf({ QUARTERDECK_TEMPORARY_DATA: 'true', DATABASE_URL: 'postgres://a:b@c/d' })).toEqual([]);
+  const elsewhere = { QUARTERDECK_TEMPORARY_DATA: 'true', DATABASE_URL: 'postgres://a:b@c/d' };
+  expect(problemsOf({ ...elsewhere, QUARTERDECK_RUNTIME: 'docker' })).toHaveLength(1);
+  expect(problemsOf({ ...elsewhere, QUARTERDECK_RUNTIME: 'kubernetes' })).toEqual([]);
 });
 
 test('all wrong settings are told together, each with what would be right', () => {

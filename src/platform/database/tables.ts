@@ -773,6 +773,7 @@ export interface Node {
   api_url: string | null;
   drained_at: Timestamp | null;
   id: string;
+  is_temporary: Generated<boolean>;
   lost_at: Timestamp | null;
   name: string;
   seen_at: Generated<Timestamp>;

@@ -21,7 +21,7 @@ export async function startHeartbeat(
       // A machine that was forgotten while it was away is made anew.
       await db
         .insertInto('node')
-        .values({ id: nodeId, name: hostname() })
+        .values({ id: nodeId, name: hostname(), is_temporary: isTemporary })
         .onConflict((conflict) => conflict.column('id').doUpdateSet({ seen_at: sql`now()` }))
         .execute();
     },

@@ -24,8 +24,10 @@ export async function ensureNode({ db, settings }: Pick<Platform, 'db' | 'settin
   const id = readFileSync(file, 'utf8').trim();
   await db
     .insertInto('node')
-    .values({ id, name: hostname() })
-    .onConflict((conflict) => conflict.column('id').doUpdateSet({ name: hostname() }))
+    .values({ id, name: hostname(), is_temporary: settings.temporaryData })
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet({ name: hostname(), is_temporary: settings.temporaryData }),
+    )
     .execute();
   return id;
 }

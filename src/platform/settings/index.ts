@@ -52,6 +52,10 @@ export function readSettings(environment: Record<string, string | undefined>): S
     problems.push(
       `${SETTINGS.temporaryData.name}=true: must be false without ${SETTINGS.databaseUrl.name}, as the embedded PostgreSQL would end with the folder.`,
     );
+  if (values.temporaryData && values.runtime !== 'kubernetes')
+    problems.push(
+      `${SETTINGS.temporaryData.name}=true: must be false unless ${SETTINGS.runtime.name}=kubernetes, as what another runtime keeps on this machine would end with the folder.`,
+    );
   if (problems.length > 0) throw new SettingsError(problems);
   const settings = values as unknown as Settings;
   return { ...settings, dataDir: path.resolve(settings.dataDir) };

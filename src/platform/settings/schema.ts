@@ -267,7 +267,7 @@ export const SETTINGS = {
     'QUARTERDECK_TEMPORARY_DATA',
     false,
     bool,
-    'Whether that folder ends with the process, as in a container without a volume. The process then owns no clusters: it starts no reverse proxy, the first start makes no administrator token, and the machine leaves the list of machines when the process stops. Not without DATABASE_URL.',
+    'Whether that folder ends with the process, as in a container without a volume. The process then owns no clusters: it starts no reverse proxy, the first start makes no administrator token, and the machine leaves the list of machines when the process stops. Only with DATABASE_URL and QUARTERDECK_RUNTIME=kubernetes.',
   ),
   config: setting(
     'QUARTERDECK_CONFIG',
@@ -384,7 +384,7 @@ export const SETTINGS = {
     'QUARTERDECK_GIT_POLL_INTERVAL',
     60,
     integer(0, 86_400),
-    'Seconds between two looks at a branch that services with `auto_deploy` follow, and at a tag of an image; a branch whose webhook has called is looked at once an hour at most. 0 switches the looks off.',
+    'Seconds between two looks at a branch that services with `auto_deploy` follow; a branch whose webhook has called is looked at once an hour at most. 0 switches the looks off.',
   ),
   githubApiUrl: setting(
     'QUARTERDECK_GITHUB_API_URL',

@@ -16,11 +16,11 @@ const urlOf = (actor: Actor) => `/organization/${actor.organizationId}/cluster`;
 const create = async (actor: Actor, body: Record<string, unknown> = {}) =>
   ok(await actor.post(urlOf(actor), request(body)), 201);
 
-async function makeNode(): Promise<string> {
+async function makeNode(isTemporary = false): Promise<string> {
   const id = newId();
   await app.db
     .insertInto('node')
-    .values({ id, name: `node-${id.slice(0, 4)}` })
+    .values({ id, name: `node-${id.slice(0, 4)}`, is_temporary: isTemporary })
     .execute();
   return id;
 }
@@ -71,6 +71,16 @@ describe('a cluster', () => {
       { runtime: 'vmware' },
     ])
       expect((await admin.post(urlOf(admin), request(body))).status, JSON.stringify(body)).toBe(400);
+  });
+
+  test('cannot live on a machine whose data end with its process', async () => {
+    const admin = await app.organization();
+    const node = await makeNode(true);
+    const body = { cloud_provider: 'ON_PREMISE', runtime: 'docker' };
+    const refused = await admin.post(urlOf(admin), request({ ...body, node_id: node }));
+    expect(refused.status).toBe(400);
+    expect(JSON.stringify(refused.body)).toContain('names no machine that this organization may use');
+    expect(JSON.stringify((await admin.post(urlOf(admin), request(body))).body)).not.toContain(node);
   });
 
   test('keeps its name unique without case, under concurrency too', async () => {

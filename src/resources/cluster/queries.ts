@@ -232,7 +232,8 @@ export const listEnvironmentsOnCluster = (
     .execute();
 
 /** Machines that clusters can live on, the one seen last first. */
-export const listNodes = (db: Database) => db.selectFrom('node').selectAll().orderBy('seen_at', 'desc').execute();
+export const listNodes = (db: Database) =>
+  db.selectFrom('node').selectAll().where('is_temporary', '=', false).orderBy('seen_at', 'desc').execute();
 
 /** Finds a git token that a body names and locks it against deletion until the commit. */
 export const holdGitToken = (db: Database, scope: Scope, id: string) =>

@@ -3,7 +3,11 @@ import type { ClusterObject } from './kinds.ts';
 import { identityLabels, namespaceOf } from './labels.ts';
 
 /** Returns the metadata of an object of a service; `scope` names the kinds of objects that annotations are for. */
-export const metadataOf = (spec: ProgramSpec, name: string, scope: string) => ({
+export const metadataOf = (
+  spec: Pick<ProgramSpec, 'identity'> & Partial<Pick<ProgramSpec, 'labels' | 'annotations'>>,
+  name: string,
+  scope: string,
+) => ({
   name,
   namespace: namespaceOf(spec.identity),
   labels: { ...spec.labels, ...identityLabels(spec.identity) },

@@ -30,7 +30,7 @@ export function publicPolicy({ identity, hostname, ports, routes }: WorkloadSpec
 const SOLVER_PORT = 8089;
 
 /** Returns the rule that the pods by which cert-manager proves a domain are reached from everywhere. */
-export const solverPolicy = ({ identity, hostname }: WorkloadSpec): ClusterObject =>
+export const solverPolicy = ({ identity, hostname }: Pick<WorkloadSpec, 'identity' | 'hostname'>): ClusterObject =>
   policyOf(
     { name: `${hostname}-acme`, namespace: namespaceOf(identity), labels: identityLabels(identity) },
     { matchLabels: { 'acme.cert-manager.io/http01-solver': 'true' } },

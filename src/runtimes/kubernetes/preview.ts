@@ -2,13 +2,15 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ObjectChange, WorkloadSpec } from '#runtimes/runtime.ts';
 import { apply, find, type Cluster } from './cluster.ts';
 import { ApiError } from './errors.ts';
-import { extensionsOf } from './extensions.ts';
+import { extensionsOf, isThere } from './extensions.ts';
 import type { ClusterObject } from './kinds.ts';
 import { eventScalerOf } from './keda.ts';
-import { ANNOTATION } from './labels.ts';
+import { ANNOTATION, namespaceOf } from './labels.ts';
+import { nameOf } from './metadata.ts';
 import { companionsOf, releaseOf } from './objects.ts';
 import { environmentPolicy } from './policies.ts';
 import { readRecord } from './record.ts';
+import { AUTOSCALERS } from './scaling.ts';
 
 /** Fields that are told of an object, and characters of a value. */
 const MOST_FIELDS = 100;
@@ -43,15 +45,29 @@ export async function previewRelease(
     ...(autoscaler ? [autoscaler] : []),
   ].filter(({ kind }) => kind !== 'Secret');
   const made = (await readRecord(cluster, spec.identity))?.made ?? [];
-  const removed = made.filter((name) => !objects.includes(name) && !/^(Secret|TriggerAuthentication)\//.test(name));
+  const autoscalers = AUTOSCALERS.filter((kind) => kind !== autoscaler?.kind && isThere(kind, extensions));
+  const left = await Promise.all(
+    autoscalers.map(async (kind) => {
+      const present = await find(cluster, kind, namespaceOf(spec.identity), spec.hostname, signal);
+      return present ? [nameOf(present)] : [];
+    }),
+  );
+  const removed = [...made, ...left.flat()].filter(
+    (name) => !objects.includes(name) && !/^(Secret|TriggerAuthentication)\//.test(name),
+  );
   const changes = [
-    ...(await Promise.all(wanted.map((object) => changeOf(cluster, object, signal)))),
+    ...(await Promise.all(wanted.map((object) => changeOf(cluster, object, signal, autoscaler !== undefined)))),
     ...removed.map((name): ObjectChange => ({ object: name.replace('/', ' '), change: 'REMOVED', fields: [] })),
   ];
   return changes.filter((change) => change !== null);
 }
 
-async function changeOf(cluster: Cluster, wanted: ClusterObject, signal: AbortSignal): Promise<ObjectChange | null> {
+async function changeOf(
+  cluster: Cluster,
+  wanted: ClusterObject,
+  signal: AbortSignal,
+  isScaled: boolean,
+): Promise<ObjectChange | null> {
   const { kind, metadata } = wanted;
   const object = `${kind} ${metadata.name}`;
   const present = await find(cluster, kind, metadata.namespace, metadata.name, signal);
@@ -59,7 +75,9 @@ async function changeOf(cluster: Cluster, wanted: ClusterObject, signal: AbortSi
   try {
     const fields: ObjectChange['fields'] = [];
     collectChanges(present, await apply(cluster, wanted, { isDryRun: true, signal }), '', fields);
-    return fields.length === 0 ? null : { object, change: 'CHANGED', fields };
+    // The number of pods is handed over to the autoscaler as it is; an apply alone would bring it back to 1.
+    const told = kind === 'Deployment' && isScaled ? fields.filter(({ path }) => path !== 'spec.replicas') : fields;
+    return told.length === 0 ? null : { object, change: 'CHANGED', fields: told };
   } catch (error) {
     // Such as a field that cannot be changed, or a rule of the cluster.
     if (!(error instanceof ApiError) || ![400, 403, 409, 422].includes(error.status)) throw error;
@@ -86,10 +104,10 @@ function partsOf(value: unknown): Map<string, unknown> | null {
     return new Map(
       Object.entries(value).map(([name, part]) => [/^[a-zA-Z0-9]+$/.test(name) ? `.${name}` : `["${name}"]`, part]),
     );
-  return new Map(value.map((item: unknown, n) => [`[${nameOf(item) ?? n}]`, item]));
+  return new Map(value.map((item: unknown, n) => [`[${itemName(item) ?? n}]`, item]));
 }
 
-function nameOf(item: unknown): string | undefined {
+function itemName(item: unknown): string | undefined {
   const { mountPath, name, containerPort, port, host } = (item ?? {}) as Record<string, unknown>;
   const known = mountPath ?? name ?? containerPort ?? host ?? port;
   return known === undefined ? undefined : String(known);

@@ -3,7 +3,7 @@ import { hostOf, newIdentity, newSpec } from '#runtimes/contract/fixture.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 import { BARE, type Extensions } from './extensions.ts';
 import { releaseOf } from './objects.ts';
-import { certificateName, routesOf, whyHostsUnsecured } from './routing.ts';
+import { certificateName, routesOf, webRoutesOf, whyHostsUnsecured } from './routing.ts';
 
 const gateway = { namespace: 'edge', name: 'public' };
 const WITH_GATEWAY: Extensions = { ...BARE, gateways: [gateway], hasGrpcRoutes: true, hasListenerSets: true };
@@ -43,6 +43,31 @@ describe('routes of a Gateway', () => {
     const other = { namespace: 'edge', name: 'internal' };
     const [route] = made(spec(), { ...WITH_GATEWAY, gateways: [other, gateway] }, 'HTTPRoute');
     expect(route!['spec']).toMatchObject({ parentRefs: [other, gateway] });
+  });
+});
+
+describe('the ports of a chart', () => {
+  const identity = newIdentity('test');
+  const ports = ['web', 'admin'].map((id) => ({ id, internalPort: 80, protocol: 'HTTP' as const }));
+  const routes = ports.map(({ id }) => ({ host: `${id}.example.com`, portId: id, certificate: id === 'web' }));
+  const services = new Map(ports.map(({ id }) => [id, `shop-${id}`]));
+  const chart = { identity, hostname: 'shop', ports, routes, services };
+
+  test('are reached through the chosen Gateways, each by a route to its Kubernetes service', () => {
+    const found = webRoutesOf(chart, { ...WITH_GATEWAY, issuer: 'authority' });
+    const web = found.filter(({ kind }) => kind === 'HTTPRoute');
+    expect(web.map((one) => (one['spec'] as { rules: unknown[] }).rules)).toEqual([
+      [{ backendRefs: [{ name: 'shop-web', port: 80 }] }],
+      [{ backendRefs: [{ name: 'shop-admin', port: 80 }] }],
+    ]);
+    expect(new Set(web.map(({ metadata }) => metadata.name)).size).toBe(2);
+    expect(found.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['Certificate', 'ListenerSet']));
+  });
+
+  test('are reached by an Ingress of the chosen class elsewhere', () => {
+    const [ingress, ...others] = webRoutesOf(chart, { ...BARE, ingressClass: 'nginx' });
+    expect(others).toEqual([]);
+    expect(ingress!['spec']).toMatchObject({ ingressClassName: 'nginx', rules: [{ host: 'web.example.com' }, {}] });
   });
 });
 

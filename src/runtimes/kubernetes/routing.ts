@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { publishedPorts, type Route, type WorkloadPort, type WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Kind } from './cluster.ts';
 import type { ChosenGateway, Extensions } from './extensions.ts';
 import type { ClusterObject } from './kinds.ts';
 import { LABEL, identityLabels } from './labels.ts';
@@ -11,22 +12,44 @@ const MOST_HOSTS = 16;
 /** Listeners of a ListenerSet at most. */
 const MOST_LISTENERS = 64;
 
+/** Service that is reached from outside by host names: a workload, or the Kubernetes services of a chart. */
+export interface Published
+  extends
+    Pick<WorkloadSpec, 'identity' | 'hostname' | 'routes'>,
+    Partial<Pick<WorkloadSpec, 'labels' | 'annotations'>> {
+  ports: Pick<WorkloadPort, 'id' | 'internalPort' | 'protocol'>[];
+  requestSeconds?: number;
+  /** Kubernetes services that ports lead to, by the ids of the ports; the Service of the workload for all others. */
+  services?: Map<string, string>;
+}
+
 /** Returns the objects by which a release is reached from outside: through the chosen Gateways, otherwise by Ingress. */
 export function routesOf(spec: WorkloadSpec, extensions: Extensions): ClusterObject[] {
   const published = publishedPorts(spec.ports);
-  const secured = securedHosts(spec, extensions);
-  const web = extensions.gateways.length > 0 ? gatewayRoutesOf : ingressOf;
   return [
     ...(spec.routes.length > 0 || published.length > 0 ? [publicPolicy(spec)] : []),
-    ...(secured.length > 0 ? [solverPolicy(spec)] : []),
-    ...secured.map((host) => certificateOf(spec, host, extensions.issuer!)),
-    ...(spec.routes.length > 0 ? web(spec, extensions, secured) : []),
+    ...webRoutesOf(spec, extensions),
     ...(['TCP', 'UDP'] as const).flatMap((protocol) => loadBalancerOf(spec, protocol)),
   ];
 }
 
+/** Kinds of the objects of `webRoutesOf` besides its policy. */
+export const WEB_KINDS: readonly Kind[] = ['Ingress', 'HTTPRoute', 'GRPCRoute', 'ListenerSet', 'Certificate'];
+
+/** Returns the objects by which host names lead to a service, with their certificates. */
+export function webRoutesOf(spec: Published, extensions: Extensions): ClusterObject[] {
+  if (spec.routes.length === 0) return [];
+  const secured = securedHosts(spec, extensions);
+  const web = extensions.gateways.length > 0 ? gatewayRoutesOf : ingressOf;
+  return [
+    ...(secured.length > 0 ? [solverPolicy(spec)] : []),
+    ...secured.map((host) => certificateOf(spec, host, extensions.issuer!)),
+    ...web(spec, extensions, secured),
+  ];
+}
+
 /** Returns the hosts of a release that get a certificate: custom domains that ask for one, where the cluster can use it. */
-function securedHosts({ routes }: WorkloadSpec, extensions: Extensions): string[] {
+function securedHosts({ routes }: Published, extensions: Extensions): string[] {
   if (whyUnsecured(extensions) !== null) return [];
   return routes.filter(({ certificate }) => certificate).map(({ host }) => host);
 }
@@ -41,17 +64,18 @@ export function whyUnsecured({ issuer, gateways, hasListenerSets }: Extensions):
 }
 
 /** Explains the hosts of a release that ask for a certificate and get none; null if there are none. */
-export function whyHostsUnsecured({ routes }: WorkloadSpec, extensions: Extensions): string | null {
+export function whyHostsUnsecured({ routes }: Pick<Published, 'routes'>, extensions: Extensions): string | null {
   const hosts = routes.filter(({ certificate }) => certificate).map(({ host }) => host);
   const why = hosts.length === 0 ? null : whyUnsecured(extensions);
   return why === null ? null : `No certificate is obtained for ${hosts.join(', ')}. ${why}`;
 }
 
 /** Name of the Certificate of a host, and of the Secret that it is written to. */
-export const certificateName = (hostname: string, host: string): string =>
-  `${hostname}-tls-${createHash('sha256').update(host).digest('hex').slice(0, 10)}`;
+export const certificateName = (hostname: string, host: string): string => `${hostname}-tls-${shortHash(host)}`;
 
-const certificateOf = (spec: WorkloadSpec, host: string, issuer: string): ClusterObject => {
+const shortHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 10);
+
+const certificateOf = (spec: Published, host: string, issuer: string): ClusterObject => {
   const name = certificateName(spec.hostname, host);
   return {
     apiVersion: 'cert-manager.io/v1',
@@ -67,7 +91,7 @@ const certificateOf = (spec: WorkloadSpec, host: string, issuer: string): Cluste
   };
 };
 
-const ingressOf = (spec: WorkloadSpec, { ingressClass }: Extensions, secured: string[]): ClusterObject[] => [
+const ingressOf = (spec: Published, { ingressClass }: Extensions, secured: string[]): ClusterObject[] => [
   {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'Ingress',
@@ -84,7 +108,7 @@ const ingressOf = (spec: WorkloadSpec, { ingressClass }: Extensions, secured: st
             {
               path: '/',
               pathType: 'Prefix',
-              backend: { service: { name: spec.hostname, port: { number: portOf(spec, portId).internalPort } } },
+              backend: { service: { name: leadOf(spec, portId), port: { number: portOf(spec, portId).internalPort } } },
             },
           ],
         },
@@ -93,10 +117,13 @@ const ingressOf = (spec: WorkloadSpec, { ingressClass }: Extensions, secured: st
   },
 ];
 
-const portOf = ({ ports }: WorkloadSpec, id: string): WorkloadPort => ports.find((port) => port.id === id)!;
+const portOf = ({ ports }: Published, id: string): Published['ports'][number] => ports.find((port) => port.id === id)!;
+
+/** Returns the name of the Kubernetes service that a port leads to. */
+const leadOf = ({ services, hostname }: Published, portId: string): string => services?.get(portId) ?? hostname;
 
 /** Returns routes for each public port, and the listeners of hosts that have a certificate. */
-function gatewayRoutesOf(spec: WorkloadSpec, extensions: Extensions, secured: string[]): ClusterObject[] {
+function gatewayRoutesOf(spec: Published, extensions: Extensions, secured: string[]): ClusterObject[] {
   const listeners = listenerSetsOf(spec, extensions.gateways, secured);
   const ofPort = [...Map.groupBy(spec.routes, ({ portId }) => portId)];
   return [
@@ -110,15 +137,17 @@ function gatewayRoutesOf(spec: WorkloadSpec, extensions: Extensions, secured: st
 }
 
 function gatewayRouteOf(
-  spec: WorkloadSpec,
+  spec: Published,
   { gateways, hasGrpcRoutes }: Extensions,
-  { internalPort, protocol }: WorkloadPort,
+  { id, internalPort, protocol }: Published['ports'][number],
   routes: Route[],
   n: number,
   listeners: ClusterObject[],
 ): ClusterObject {
   const isGrpc = protocol === 'GRPC' && hasGrpcRoutes;
-  const name = `${spec.hostname}-${internalPort}${n === 0 ? '' : `-${n}`}`;
+  // Kubernetes services of a chart may have the same ports.
+  const part = spec.services?.has(id) ? `${internalPort}-${shortHash(id)}` : String(internalPort);
+  const name = `${spec.hostname}-${part}${n === 0 ? '' : `-${n}`}`;
   const isSecured = routes.some(({ host }) => listeners.some((set) => hostsOf(set).includes(host)));
   return {
     apiVersion: 'gateway.networking.k8s.io/v1',
@@ -132,7 +161,7 @@ function gatewayRouteOf(
       hostnames: routes.map(({ host }) => host),
       rules: [
         {
-          backendRefs: [{ name: spec.hostname, port: internalPort }],
+          backendRefs: [{ name: leadOf(spec, id), port: internalPort }],
           // Routes of gRPC have no timeouts.
           ...(isGrpc || spec.requestSeconds === undefined ? {} : { timeouts: { request: `${spec.requestSeconds}s` } }),
         },
@@ -144,7 +173,7 @@ function gatewayRouteOf(
 const GROUP = 'gateway.networking.k8s.io';
 
 /** Returns the listeners for HTTPS with the certificates of hosts, attached to each Gateway. */
-const listenerSetsOf = (spec: WorkloadSpec, gateways: ChosenGateway[], secured: string[]): ClusterObject[] =>
+const listenerSetsOf = (spec: Published, gateways: ChosenGateway[], secured: string[]): ClusterObject[] =>
   chunksOf(secured, MOST_LISTENERS).flatMap((hosts, set) =>
     gateways.map((gateway, n) => ({
       apiVersion: `${GROUP}/v1`,

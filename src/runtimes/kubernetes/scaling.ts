@@ -1,5 +1,5 @@
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
-import { apply, remove, type Cluster } from './cluster.ts';
+import { apply, remove, type Cluster, type Kind } from './cluster.ts';
 import { extensionsOf, isThere } from './extensions.ts';
 import type { ClusterObject, DeploymentObject, FoundDeployment } from './kinds.ts';
 import { SCALING_MANAGER, FIELD_MANAGER, LABEL } from './labels.ts';
@@ -88,7 +88,7 @@ export const leastOf = (release: Pick<KeptRelease, 'autoscaler' | 'deployment'>)
   boundsOf(release)?.min ?? release.deployment.spec.replicas ?? 0;
 
 /** Kinds of autoscalers, of which a service has one at most. */
-const AUTOSCALERS = ['HorizontalPodAutoscaler', 'ScaledObject'];
+export const AUTOSCALERS: readonly Kind[] = ['HorizontalPodAutoscaler', 'ScaledObject'];
 
 /** Applies the autoscaler of a release, and removes those that it does not have. */
 export async function applyAutoscaler(

@@ -93,6 +93,17 @@ describe('a chart', () => {
       expect(await textOf(spec)).toBe('second');
       await expect(deploy(spec)).rejects.toMatchObject({ code: 'superseded' });
 
+      await runtime.stop({ ...spec.identity, generation: 6 }, after, newContext());
+      const broken = yaml('text: broken\nisBroken: true');
+      const failing = { ...spec, identity: { ...spec.identity, generation: 7 }, values: broken, timeoutSeconds: 8 };
+      const told = newContext();
+      await expect(runtime.submit(failing, told)).rejects.toMatchObject({ code: 'not_ready' });
+      expect(told.lines).toContain('The release before is stopped, as it was before this deployment.');
+      expect(await runtime.observe(after)).toMatchObject({ state: 'stopped', instances: [] });
+      await runtime.restart(after, 8, newContext());
+      await runtime.progress!(after, newContext());
+      expect([await textOf(spec), (await runtime.observe(after)).state]).toEqual(['second', 'running']);
+
       await remove(spec);
       expect(await leftoversOf(cluster, spec.identity)).toEqual([]);
       for (const kind of ['Deployment', 'Service', 'Secret'] as const)

@@ -9,8 +9,10 @@ import {
   type WorkloadIdentity,
 } from '#runtimes/runtime.ts';
 import { apply, find, list, pathOf, type Cluster } from '../cluster.ts';
+import { asRuntimeError } from '../errors.ts';
 import type { ClusterObject } from '../kinds.ts';
 import { namespaceOf } from '../labels.ts';
+import { insist } from '../patience.ts';
 import { environmentPolicy } from '../policies.ts';
 import { changeRecord, withChart, type ServiceRecord } from '../record.ts';
 import { ensureNamespace } from '../submit.ts';
@@ -19,7 +21,7 @@ import { chartHandle } from './handle.ts';
 import { failureOf } from './failure.ts';
 import { runHelm } from './program.ts';
 import { applyRoutes } from './routes.ts';
-import { scaleBack } from './stop.ts';
+import { scaleBack, stopChart } from './stop.ts';
 import { watchRelease, type Watched } from './watch.ts';
 
 /** Revisions that helm keeps; each has its manifest and values. */
@@ -28,6 +30,8 @@ const KEPT_REVISIONS = 5;
 const MARGIN_SECONDS = 60;
 /** Seconds to take a revision back that was cut off, without waiting for its pods. */
 const RECOVER_SECONDS = 60;
+/** Seconds to stop the release before again. */
+const STOP_SECONDS = 90;
 /** Hooks that the record names; the oldest are forgotten first. */
 const MOST_HOOKS = 200;
 
@@ -47,13 +51,29 @@ export async function submitChart(cluster: Cluster, spec: ChartSpec, context: Ru
     await recover(cluster, border, spec, context);
     await scaleBack(cluster, identity, record?.chart?.stopped ?? []);
     await upgrade(cluster, border, spec, context);
+  } catch (error) {
+    if (record?.isStopped && !isReplaced(context)) await stopAgain(cluster, identity, context);
+    throw error;
   } finally {
     await border.close();
     if (!isReplaced(context)) await noteHooks(cluster, identity, border.hooks);
   }
-  await applyRoutes(cluster, spec);
+  await applyRoutes(cluster, spec, context);
   await changeRecord(cluster, identity, (present) => withChart(present, { isDeployed: true, stopped: [] }, false));
   return chartHandle(spec);
+}
+
+/** Ends the pods of the release before, which helm brought back although the chart had been stopped. A failure is told: the deployment failed already. */
+async function stopAgain(cluster: Cluster, identity: WorkloadIdentity, context: RuntimeContext): Promise<void> {
+  try {
+    const signal = AbortSignal.timeout(STOP_SECONDS * 1000);
+    await insist(STOP_SECONDS * 1000, () => stopChart(cluster, identity, { ...context, signal }));
+    context.log('The release before is stopped, as it was before this deployment.');
+  } catch (error) {
+    context.log(
+      `The release before was stopped and runs now: stop the service again. ${asRuntimeError(error).message}`,
+    );
+  }
 }
 
 const POD_SECURITY = 'pod-security.kubernetes.io/enforce';

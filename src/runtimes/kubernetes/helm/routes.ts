@@ -3,12 +3,17 @@ import {
   type ChartPort,
   type ChartService,
   type ChartSpec,
+  type RuntimeContext,
   type WorkloadIdentity,
 } from '#runtimes/runtime.ts';
 import { apply, list, remove, type Cluster } from '../cluster.ts';
+import { extensionsOf, isThere, type Extensions } from '../extensions.ts';
 import type { ClusterObject } from '../kinds.ts';
-import { LABEL, identityLabels, namespaceOf } from '../labels.ts';
+import { LABEL, identityLabels, namespaceOf, ofService } from '../labels.ts';
+import { nameOf } from '../metadata.ts';
+import { tellOutside } from '../outside.ts';
 import { policyOf } from '../policies.ts';
+import { WEB_KINDS, webRoutesOf, whyHostsUnsecured } from '../routing.ts';
 import { isOfRelease } from './workloads.ts';
 
 interface ServiceObject extends ClusterObject {
@@ -44,26 +49,36 @@ export async function chartServices(
   }));
 }
 
-/** Publishes the ports of a chart under its host names, or withdraws what earlier releases published. */
-export async function applyRoutes(cluster: Cluster, spec: ChartSpec): Promise<void> {
+/** Publishes the ports of a chart under its host names, and withdraws what earlier releases published. */
+export async function applyRoutes(cluster: Cluster, spec: ChartSpec, context: RuntimeContext): Promise<void> {
   const { identity, hostname, routes, ports } = spec;
-  const namespace = namespaceOf(identity);
-  if (routes.length === 0) {
-    await remove(cluster, 'Ingress', namespace, hostname);
-    await remove(cluster, 'NetworkPolicy', namespace, hostname);
-    return;
+  const extensions = await extensionsOf(cluster);
+  const wanted: ClusterObject[] = [];
+  if (routes.length > 0) {
+    const services = await listServices(cluster, identity, hostname);
+    const leads = new Map(ports.map((port) => [port.id, serviceOf(port, services, spec)]));
+    const names = new Map([...leads].map(([id, { metadata }]) => [id, metadata.name]));
+    wanted.push(...policiesOf(spec, [...new Set(leads.values())]));
+    wanted.push(...webRoutesOf({ identity, hostname, routes, ports, services: names }, extensions));
   }
-  const services = await listServices(cluster, identity, hostname);
-  const leads = new Map(ports.map((port) => [port.id, serviceOf(port, services, spec)]));
-  const labels = identityLabels(identity);
-  const metadata = { name: hostname, namespace, labels };
-  const rules = routes.map(({ host, portId }) => {
-    const port = ports.find(({ id }) => id === portId)!;
-    const service = { name: leads.get(portId)!.metadata.name, port: { number: port.internalPort } };
-    return { host, http: { paths: [{ path: '/', pathType: 'Prefix', backend: { service } }] } };
-  });
-  await apply(cluster, { apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata, spec: { rules } });
-  for (const policy of policiesOf(spec, [...new Set(leads.values())])) await apply(cluster, policy);
+  for (const object of wanted) await apply(cluster, object);
+  await withdraw(cluster, identity, wanted, extensions);
+  const hint = whyHostsUnsecured(spec, extensions);
+  if (hint !== null) context.log(hint);
+  await tellOutside(cluster, identity, wanted.map(nameOf), context);
+}
+
+/** Removes what leads to a chart from outside but the given objects. Those of the chart itself have no label of the service. */
+async function withdraw(
+  cluster: Cluster,
+  identity: WorkloadIdentity,
+  kept: ClusterObject[],
+  extensions: Extensions,
+): Promise<void> {
+  const names = new Set(kept.map(nameOf));
+  for (const kind of [...WEB_KINDS, 'NetworkPolicy'].filter((one) => isThere(one, extensions)))
+    for (const { metadata } of await list(cluster, kind, namespaceOf(identity), ofService(identity)))
+      if (!names.has(`${kind}/${metadata.name}`)) await remove(cluster, kind, namespaceOf(identity), metadata.name);
 }
 
 /** Finds the Kubernetes service of a port. Throws an error for people if the chart has none. */
