@@ -16,7 +16,7 @@ interface Metadata {
 }
 
 /** Fields of an object that a manager owns. */
-export interface FieldsOwner {
+interface FieldsOwner {
   manager?: string;
   operation?: 'Apply' | 'Update';
   /** Part of the object that was written, such as `status`. */

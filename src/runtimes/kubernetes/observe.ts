@@ -2,7 +2,7 @@ import type { DriftedField, FoundWorkload, Handle, Observation, WorkloadIdentity
 import { find, list, type Cluster } from './cluster.ts';
 import { driftOf } from './drift.ts';
 import type { RecordSummary } from './kept.ts';
-import type { ConfigMap, FoundDeployment, Pod } from './kinds.ts';
+import type { ClusterObject, ConfigMap, FoundDeployment, Pod } from './kinds.ts';
 import { ANNOTATION, LABEL, namespaceOf } from './labels.ts';
 import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
 import { readRecord, recordIn, type ServiceRecord } from './record.ts';
@@ -138,29 +138,29 @@ function messageOf(pods: Pod[], ready: number, wanted: number): string {
 export async function listWorkloads(cluster: Cluster): Promise<FoundWorkload[]> {
   const { installation } = cluster;
   const found = await list<FoundDeployment>(cluster, 'Deployment', undefined, `${LABEL.installation}=${installation}`);
-  const workloads = found.map(({ metadata, status }): FoundWorkload & { namespace: string | undefined } => ({
-    identity: identityOf(installation, metadata.labels ?? {}, Number(metadata.labels?.[LABEL.generation])),
-    displayName: metadata.annotations?.[ANNOTATION.name] ?? '',
-    state: (status?.replicas ?? 0) > 0 ? 'running' : 'stopped',
-    namespace: metadata.namespace,
+  const workloads = found.filter(isInPlace).map(({ metadata: { labels = {}, annotations = {} }, status }) => ({
+    identity: identityOf(installation, labels, Number(labels[LABEL.generation])),
+    displayName: annotations[ANNOTATION.name] ?? '',
+    state: (status?.replicas ?? 0) > 0 ? ('running' as const) : ('stopped' as const),
   }));
-  // Labels alone could be anyone's: pods of an environment may have the right to make objects there.
-  return [...workloads, ...(await listCharts(cluster))]
-    .filter(({ identity, namespace }) => identity.environmentId !== undefined && namespace === namespaceOf(identity))
-    .map(({ namespace: _, ...workload }) => workload);
+  return [...workloads, ...(await listCharts(cluster))];
 }
 
-async function listCharts(cluster: Cluster): Promise<(FoundWorkload & { namespace: string | undefined })[]> {
+/** Returns whether an object is in the namespace of its environment. Labels could be anyone's: a chart may make objects in its own. */
+function isInPlace({ metadata: { namespace, labels = {} } }: ClusterObject): boolean {
+  const environmentId = labels[LABEL.environment];
+  return environmentId !== undefined && namespace === namespaceOf({ environmentId });
+}
+
+async function listCharts(cluster: Cluster): Promise<FoundWorkload[]> {
   const { installation } = cluster;
   const selector = `${LABEL.installation}=${installation},${LABEL.service}`;
   const records = await list<ConfigMap>(cluster, 'ConfigMap', undefined, selector);
-  return records.flatMap((object) => {
+  return records.filter(isInPlace).flatMap((object) => {
     const record = recordIn(object);
     if (!record?.chart) return [];
-    const { labels = {}, namespace } = object.metadata;
-    const identity = identityOf(installation, labels, record.generation);
-    const state = record.isStopped ? ('stopped' as const) : ('running' as const);
-    return [{ identity, displayName: record.chart.displayName, state, namespace }];
+    const identity = identityOf(installation, object.metadata.labels ?? {}, record.generation);
+    return [{ identity, displayName: record.chart.displayName, state: record.isStopped ? 'stopped' : 'running' }];
   });
 }
 

@@ -34,7 +34,7 @@ export class Patience {
 /** Milliseconds between two attempts. */
 const AGAIN_MS = 500;
 
-/** Repeats what may be done again, as long as the API server is away and the time in milliseconds is not over. Throws the last failure. */
+/** Repeats an idempotent call while the API server is away, for a number of milliseconds. Throws the last failure. */
 export async function insist<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
   for (const end = Date.now() + milliseconds; ; await sleep(AGAIN_MS)) {
     try {

@@ -124,7 +124,7 @@ async function read(cluster: Cluster, identity: WorkloadIdentity): Promise<Read>
 }
 
 /** Returns the record in a ConfigMap; null if it has none. */
-export const parseRecord = ({ data, metadata }: ConfigMap): ServiceRecord | null =>
+const parseRecord = ({ data, metadata }: ConfigMap): ServiceRecord | null =>
   checked(JSON.parse(data?.['record'] ?? 'null') as ServiceRecord | null, metadata.namespace!);
 
 /**
