@@ -2,7 +2,7 @@
  * Interface between the engine and a runtime, which runs workloads (docs/contributing/engine.md, *Runtimes*). A runtime knows nothing of
  * the database or of HTTP: it receives plain data and returns plain data that another process can continue with.
  */
-import type { Readable, Writable } from 'node:stream';
+import type { Duplex, Readable, Writable } from 'node:stream';
 import type { EventScaling } from '#kernel/event-scaling.ts';
 import type { CertificateStatus } from '#runtimes/router.ts';
 import { portRefusal, type PortRange } from '#kernel/port-range.ts';
@@ -335,7 +335,14 @@ export interface ExecRequest {
   terminal?: { columns: number; rows: number };
 }
 
-/** Addresses at which this process reaches the ports of an instance that serves. */
+/** Port of an instance that serves. */
+export interface InstancePort {
+  instance: string;
+  /** Number of the port within the instance. */
+  port: number;
+}
+
+/** Addresses of the ports of an instance that serves. This process reaches them unless the runtime has `openPort`. */
 export interface InstanceEndpoints {
   instance: string;
   ports: { internalPort: number; address: string; port: number }[];
@@ -699,6 +706,12 @@ export interface Runtime {
 
   /** Returns the TCP ports of the service's specification, for each instance that serves. */
   endpoints?(handle: Handle): Promise<InstanceEndpoints[]>;
+
+  /**
+   * Opens a TCP connection to a port of an instance. Present where the addresses of `endpoints` cannot be reached from this machine. Throws
+   * RuntimeError `failed` if the instance is gone; a port on which nothing listens ends the stream with an error.
+   */
+  openPort?(handle: Handle, port: InstancePort, signal: AbortSignal): Promise<Duplex>;
 
   /**
    * Returns the address at which the environment's workloads reach this machine; creates the network if needed. If the method is absent,

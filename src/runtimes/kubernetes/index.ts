@@ -15,6 +15,7 @@ import type { Cluster } from './cluster.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { asRuntimeError } from './errors.ts';
 import { execInService } from './exec.ts';
+import { endpointsOfService, openPort } from './forward.ts';
 import { diffChart } from './helm/diff.ts';
 import { isChart } from './helm/handle.ts';
 import { observeChart } from './helm/observe.ts';
@@ -102,6 +103,8 @@ export function createKubernetesRuntime({
     logs: (handle, options) => readLogs(cluster, handle, options),
     run: (spec, context) => told(runTask(cluster, spec, context), context.signal),
     removeTasks: (identity, names) => told(removeTasks(cluster, identity, names)),
+    endpoints: (handle) => told(endpointsOfService(cluster, handle)),
+    openPort: (handle, port, signal) => told(openPort(cluster, handle, port, signal), signal),
     exec: (handle, request, signal) => told(execInService(cluster, handle, request, signal), signal),
     diff: (chart, context) => told(diffChart(cluster, chart, context), context.signal),
     chartServices: ({ identity, data }) => told(chartServices(cluster, identity, String(data['hostname']))),

@@ -24,10 +24,11 @@ function clusterWith({ apis = [], objects = {}, refused = [], isMetricsAway = fa
   const call = async (
     _method: string,
     _path: string,
-    { body }: { body: { spec: { resourceAttributes: { resource: string } } } },
-  ) => ({
-    status: { allowed: !refused.includes(body.spec.resourceAttributes.resource) },
-  });
+    { body }: { body: { spec: { resourceAttributes: { resource: string; subresource?: string } } } },
+  ) => {
+    const { resource, subresource } = body.spec.resourceAttributes;
+    return { status: { allowed: !refused.includes(subresource ? `${resource}/${subresource}` : resource) } };
+  };
   return { connection: { get, call } as unknown as Connection, installation: 'test' };
 }
 
@@ -43,6 +44,12 @@ test('a check names rights to APIs only that the cluster has', async () => {
   expect(ok).toBe(false);
   expect(description).toContain('httproutes.gateway.networking.k8s.io (HTTP from outside through a Gateway)');
   expect(description).not.toMatch(/scaledobjects|certificates\.cert-manager/);
+});
+
+test('a cluster whose account may not forward ports is used all the same, and says so', async () => {
+  const { ok, limits, missing } = await reportOf(clusterWith({ refused: ['pods/portforward'] }));
+  expect([ok, Object.keys(missing ?? {})]).toEqual([true, ['helm', 'keda']]);
+  expect(limits[0]).toBe('Ports of services cannot be forwarded. Apply what `quarterdeck cluster rbac` prints.');
 });
 
 test.each([

@@ -64,7 +64,9 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
   const { gitVersion, major, minor } =
     await cluster.connection.get<Record<'gitVersion' | 'major' | 'minor', string>>('/version');
   const refused = await listRefused(cluster);
-  const lacking = toLacks(refused.filter(({ verb, right }) => verb !== 'watch' || right.feature !== undefined));
+  const lacking = toLacks(
+    refused.filter(({ verb, right }) => !right.limit && (verb !== 'watch' || right.feature !== undefined)),
+  );
   const needed = lacking.filter(({ feature }) => feature === undefined);
   if (needed.length > 0)
     return {
@@ -79,11 +81,15 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
   ]);
   const limits = [];
   // Accounts of earlier releases lack it, and can do without.
-  const unwatched = toLacks(refused.filter(({ verb, right }) => verb === 'watch' && right.feature === undefined));
+  const unwatched = toLacks(
+    refused.filter(({ verb, right }) => verb === 'watch' && !right.limit && right.feature === undefined),
+  );
   if (unwatched.length > 0)
     limits.push(
       `The account of the kubeconfig lacks rights: ${unwatched.map(({ text }) => text).join('; ')}. What happens in the cluster is seen up to 30 s late; apply what \`quarterdeck cluster rbac\` prints.`,
     );
+  for (const limit of new Set(refused.flatMap(({ right }) => right.limit ?? [])))
+    limits.push(`${limit} Apply what \`quarterdeck cluster rbac\` prints.`);
   if (Number(major) === 1 && Number.parseInt(minor, 10) < OLDEST)
     limits.push(`Versions before 1.${OLDEST} are not tried: upgrade the cluster.`);
   if (storage === 0)

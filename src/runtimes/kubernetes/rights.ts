@@ -10,6 +10,8 @@ export interface Right {
   reason: string;
   /** Feature that alone needs the right: without it the cluster lacks the feature and is used all the same. */
   feature?: RuntimeFeature;
+  /** Sentence about what is missing without the right, where the cluster is used all the same and no service needs it. */
+  limit?: string;
   /** API without which the right is not needed. */
   api?: string;
 }
@@ -38,6 +40,13 @@ export const RIGHTS: readonly Right[] = [
   { group: 'discovery.k8s.io', resource: 'endpointslices', verbs: ['list'], reason: 'whether a service is reached' },
   { group: '', resource: 'pods/log', verbs: ['get'], reason: 'logs' },
   { group: '', resource: 'pods/exec', verbs: ['get', 'create'], reason: 'programs beside a service' },
+  {
+    group: '',
+    resource: 'pods/portforward',
+    verbs: ['get', 'create'],
+    reason: 'connections to ports of instances',
+    limit: 'Ports of services cannot be forwarded.',
+  },
   { group: '', resource: 'nodes', verbs: ['list'], reason: 'the size of the cluster' },
   { group: 'storage.k8s.io', resource: 'storageclasses', verbs: ['list'], reason: 'whether there are volumes' },
   { group: 'networking.k8s.io', resource: 'ingressclasses', verbs: ['list'], reason: 'whether HTTP comes in' },

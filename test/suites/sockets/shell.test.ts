@@ -1,7 +1,14 @@
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { json } from '#platform/database/json.ts';
-import type { ExecRequest, InstanceEndpoints, Runtime } from '#runtimes/runtime.ts';
+import {
+  RuntimeError,
+  type ExecRequest,
+  type InstanceEndpoints,
+  type InstancePort,
+  type Runtime,
+} from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { connect, refusal } from '#test/harness/sockets.ts';
@@ -9,7 +16,10 @@ import { connect, refusal } from '#test/harness/sockets.ts';
 /** Stand-in for the runtime's `exec`; real runtimes have their own contract (src/runtimes/contract/executing.ts). */
 let exec: Runtime['exec'];
 let endpoints: InstanceEndpoints[] = [];
-const app = useApp({}, { runtimeOf: async () => ({ exec, endpoints: async () => endpoints }) as unknown as Runtime });
+let openPort: Runtime['openPort'];
+const runtimeOf = async () =>
+  ({ exec, endpoints: async () => endpoints, ...(openPort ? { openPort } : {}) }) as unknown as Runtime;
+const app = useApp({}, { runtimeOf });
 
 let admin: Actor;
 let service: string;
@@ -194,6 +204,31 @@ test('/shell/portforward takes no text, and tells its client when the service ha
   expect(String(client.bytes())).toBe('bye');
   endpoints = all;
   closing.close();
+});
+
+test('/shell/portforward goes through the cluster where instances are not reached from here', async () => {
+  const asked: InstancePort[] = [];
+  openPort = async (_handle, port) => {
+    asked.push(port);
+    if (port.instance === 'a-2') throw new RuntimeError('failed', 'The cluster opens no connection.');
+    return new PassThrough();
+  };
+  try {
+    const client = await connect(app, '/shell/portforward', { service, port: 3000, pod_name: 'a-1' }, as());
+    client.socket.send(Buffer.from('through'));
+    await expect.poll(() => String(client.bytes())).toBe('through');
+    client.socket.close();
+    await client.closed;
+    const refused = await refusal(app, '/shell/portforward', { service, port: 3000, pod_name: 'a-2' }, as());
+    expect([refused.status, refused.body.message]).toEqual([409, 'The cluster opens no connection.']);
+    expect((await refusal(app, '/shell/portforward', { service, port: 1 }, as())).status).toBe(400);
+    expect(asked.map(({ instance, port }) => [instance, port])).toEqual([
+      ['a-1', 3000],
+      ['a-2', 3000],
+    ]);
+  } finally {
+    openPort = undefined;
+  }
 });
 
 test('/service/pods sends one frame and closes with 1000', async () => {

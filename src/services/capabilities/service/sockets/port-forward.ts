@@ -1,11 +1,12 @@
 import { anySignal } from '#kernel/lease-signal.ts';
 import net, { type Socket as TcpSocket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { badRequest, conflict } from '#kernel/errors.ts';
 import { OneOf, Type, type Static } from '#platform/http/schema.ts';
 import { defineSocket, SocketEnd, type Socket, type SocketCall } from '#platform/sockets/index.ts';
 import type { ServiceSocketNeeds } from '#services/capabilities/service/sockets/needs.ts';
-import { checkKind, endpointsOf } from '#services/capabilities/service/sockets/runtime.ts';
+import { checkKind, deployedOn, endpointsOf, inTime } from '#services/capabilities/service/sockets/runtime.ts';
 import { serviceOfQuery } from '#services/capabilities/service/sockets/targets.ts';
 import { SERVICE_KINDS } from '#services/service/holder.ts';
 import { placeOfService } from '#services/service/service.ts';
@@ -46,8 +47,7 @@ export const portForwardSocket = (needs: ServiceSocketNeeds): Socket =>
     }),
     open: async (call: ForwardCall) => {
       checkKind(call);
-      const { address, port } = choose(await endpointsOf(needs, call.target), call);
-      const connection = await connect(address, port, call.signal);
+      const connection = await open(needs, call);
       // Also where the client leaves before the socket is open.
       call.signal.addEventListener('abort', () => connection.destroy(), { once: true });
       connection.on('error', () => undefined);
@@ -91,7 +91,15 @@ export const podsSocket = (needs: ServiceSocketNeeds): Socket =>
     },
   });
 
-function choose(all: InstanceEndpoints[], { target, query }: ForwardCall): { address: string; port: number } {
+/** Opens a connection to a port of the service: through its cluster where that is the only way. */
+async function open(needs: ServiceSocketNeeds, call: ForwardCall): Promise<Duplex> {
+  const { runtime, handle } = await deployedOn(needs, call.target);
+  const { instance, address, port } = choose(await endpointsOf(needs, call.target), call);
+  if (!runtime.openPort) return connect(address, port, call.signal);
+  return inTime(runtime.openPort(handle, { instance, port: call.query.port }, call.signal));
+}
+
+function choose(all: InstanceEndpoints[], { target, query }: ForwardCall) {
   const instances = all.filter(({ instance }) => (query.pod_name ?? instance) === instance);
   if (instances.length === 0)
     throw conflict(
@@ -99,7 +107,7 @@ function choose(all: InstanceEndpoints[], { target, query }: ForwardCall): { add
         ? `No instance of ${target.name} runs.`
         : `${target.name} has no instance ${query.pod_name}: /service/pods lists them.`,
     );
-  const ports = instances.flatMap((instance) => instance.ports);
+  const ports = instances.flatMap(({ instance, ports: some }) => some.map((port) => ({ ...port, instance })));
   const found = ports.find(({ internalPort }) => internalPort === query.port);
   if (found) return found;
   const known = [...new Set(ports.map(({ internalPort }) => internalPort))];
