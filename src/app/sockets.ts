@@ -6,6 +6,7 @@ import { clusterSockets, type ClusterSocketNeeds } from '#resources/cluster/inde
 import { KINDS } from '#services/mount.ts';
 import { environmentSockets } from '#services/capabilities/environment/sockets/index.ts';
 import {
+  listClusterNodes,
   measureCluster,
   serviceSockets,
   type ServiceSocketNeeds,
@@ -18,6 +19,7 @@ export function allSockets(needs: Partial<ServiceSocketNeeds & ClusterSocketNeed
   const all = { streams: noStreams, runtimeOf: noRuntime, kindsWithRuns: KINDS_WITH_RUNS, ...needs };
   const clusters: ClusterSocketNeeds = {
     nodeUsage: clusterNeeds().nodeUsage,
+    clusterNodes: (cluster) => listClusterNodes(all, cluster),
     measureCluster: (context, cluster) => measureCluster(context, all, cluster),
     ...needs,
   };

@@ -451,6 +451,8 @@ export interface LogOptions {
 
 export interface InstanceMetrics {
   instance: string;
+  /** Name of the node that it is on, where a cluster has several. */
+  node?: string;
   cpuMilli: number;
   memoryBytes: number;
   /** Limit of CPU; where the machine cannot limit it, the amount that the service requests. */
@@ -460,6 +462,37 @@ export interface InstanceMetrics {
   startedAt: string | null;
   restarts: number;
   at: string;
+}
+
+/** Resources of a node. */
+export interface NodeResources {
+  cpuMilli: number;
+  memoryBytes: number;
+  /** Bytes for images, logs and what instances write outside of volumes; 0 if unknown. */
+  ephemeralStorageBytes: number;
+  /** Number of pods; 0 if unknown. */
+  pods: number;
+}
+
+/** Node of a cluster. Texts are empty where they are unknown. */
+export interface RuntimeNode {
+  name: string;
+  /** Time in ISO 8601. */
+  createdAt: string;
+  /** As images name it, such as `amd64`. */
+  architecture: string;
+  operatingSystem: string;
+  kernelVersion: string;
+  kubeletVersion: string;
+  osImage: string;
+  /** Type in the words of the cloud provider; null if unknown. */
+  instanceType: string | null;
+  isUnschedulable: boolean;
+  capacity: NodeResources;
+  /** Part of the capacity that instances can have. */
+  allocatable: NodeResources;
+  /** Use by all programs of the node; null where nothing measures it. */
+  usage: { cpuMilli: number; memoryBytes: number } | null;
 }
 
 /** Container image to build from a checked-out repository. */
@@ -724,6 +757,9 @@ export interface Runtime {
 
   /** Returns the Kubernetes services that a chart has made. */
   chartServices?(handle: Handle): Promise<ChartService[]>;
+
+  /** Returns the nodes of the cluster. Present where a cluster is no machine of this installation. */
+  nodes?(): Promise<RuntimeNode[]>;
 
   /** Returns CPU and memory of each running instance; empty if nothing of the service exists. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;

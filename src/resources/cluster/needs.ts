@@ -1,6 +1,6 @@
 import type { Context } from '#platform/context.ts';
 import type { ClusterTarget } from '#resources/cluster/target.ts';
-import type { InstanceMetrics } from '#runtimes/runtime.ts';
+import type { InstanceMetrics, RuntimeNode } from '#runtimes/runtime.ts';
 
 /** Processor and memory of the machine that a cluster lives on, as they are now. */
 export interface NodeMetrics {
@@ -40,6 +40,8 @@ export interface ClusterInstance extends InstanceMetrics {
 export interface ClusterSocketNeeds {
   /** Measures a machine. Throws `OnOtherMachine` unless it is this one. */
   nodeUsage(machineId: string): Promise<NodeUsage>;
+  /** Measures the nodes of a cluster that is no machine of this installation. Throws an error for people, also where it has none. */
+  clusterNodes(cluster: ClusterTarget): Promise<RuntimeNode[]>;
   /** Measures the instances of all services on the cluster. Throws an error for people when the cluster does not answer. */
   measureCluster(context: Pick<Context, 'db'>, cluster: ClusterTarget): Promise<ClusterInstance[]>;
 }

@@ -35,6 +35,8 @@ const GROUPS: Record<string, string> = {
   Job: '/apis/batch/v1/jobs',
   Namespace: '/api/v1/namespaces',
   NetworkPolicy: '/apis/networking.k8s.io/v1/networkpolicies',
+  Node: '/api/v1/nodes',
+  NodeMetrics: '/apis/metrics.k8s.io/v1beta1/nodes',
   PersistentVolumeClaim: '/api/v1/persistentvolumeclaims',
   Pod: '/api/v1/pods',
   PodDisruptionBudget: '/apis/policy/v1/poddisruptionbudgets',

@@ -26,6 +26,7 @@ import { buildingOf, withBuilds, type ClusterImages } from './images.ts';
 import { removeEnvironment, removeService, restartService, stopService } from './lifecycle.ts';
 import { readLogs } from './logs.ts';
 import { measureService } from './metrics.ts';
+import { listNodes } from './nodes.ts';
 import { MOST_SECRET_BYTES } from './objects.ts';
 import { listWorkloads, observeService } from './observe.ts';
 import { readCertificates } from './outside.ts';
@@ -109,6 +110,7 @@ export function createKubernetesRuntime({
     diff: (chart, context) => told(diffChart(cluster, chart, context), context.signal),
     chartServices: ({ identity, data }) => told(chartServices(cluster, identity, String(data['hostname']))),
     certificates: (hosts) => told(readCertificates(cluster, hosts)),
+    nodes: () => told(listNodes(cluster)),
     metrics: (handle) => told(measureService(cluster, handle)),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
     list: () => told(listWorkloads(cluster)),

@@ -38,6 +38,7 @@ function metricsOf(pod: Pod, { containers, timestamp }: PodMetrics): InstanceMet
   const limits = limitsOf(pod);
   return {
     instance: name,
+    ...(pod.spec.nodeName === undefined ? {} : { node: pod.spec.nodeName }),
     cpuMilli: Math.round(sum('cpu') * 1000),
     memoryBytes: Math.round(sum('memory')),
     cpuLimitMilli: Math.round(quantityOf(limits.cpu ?? '0') * 1000),

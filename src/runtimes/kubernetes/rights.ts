@@ -10,7 +10,7 @@ export interface Right {
   reason: string;
   /** Feature that alone needs the right: without it the cluster lacks the feature and is used all the same. */
   feature?: RuntimeFeature;
-  /** Sentence about what is missing without the right, where the cluster is used all the same and no service needs it. */
+  /** Sentence about the loss without the right; the cluster is used all the same. */
   limit?: string;
   /** API without which the right is not needed. */
   api?: string;
@@ -58,6 +58,14 @@ export const RIGHTS: readonly Right[] = [
     reason: 'a drained node ends one instance of a service at a time',
   },
   optional(API.metrics, 'pods', ['get', 'list'], 'CPU and memory of instances'),
+  {
+    api: API.metrics,
+    group: 'metrics.k8s.io',
+    resource: 'nodes',
+    verbs: ['list'],
+    reason: 'CPU and memory of nodes',
+    limit: 'Nodes are not measured.',
+  },
   optional(API.keda, 'scaledobjects', CHANGE, 'scaling by events'),
   optional(API.keda, 'triggerauthentications', CHANGE, 'credentials for the sources of events'),
   optional(API.gateways, 'gateways', ['get', 'list'], 'the Gateway that routes are attached to'),

@@ -71,6 +71,23 @@ afterAll(async () => {
   await runtime.close();
 });
 
+ownTest('the nodes of a cluster are told with their sizes and their use', async () => {
+  metrics.pretend({ cpu: '500m', memory: '64Mi' });
+  const [node, ...others] = await runtime.nodes!();
+  metrics.pretend(CALM);
+  expect(others).toEqual([]);
+  expect(node).toMatchObject({
+    architecture: expect.stringMatching(/^(amd64|arm64)$/),
+    operatingSystem: 'linux',
+    kubeletVersion: expect.stringMatching(/^v1\./),
+    isUnschedulable: false,
+    usage: { cpuMilli: 500, memoryBytes: 64 * 2 ** 20 },
+  });
+  expect(node!.capacity.cpuMilli).toBeGreaterThanOrEqual(1000);
+  expect(node!.capacity.memoryBytes).toBeGreaterThan(2 ** 30);
+  expect(node!.allocatable.pods).toBeGreaterThan(0);
+});
+
 ownTest(
   'a service is scaled by load; redeployed, restarted, stopped and given a fixed number it keeps what it should have',
   { timeout: 120_000 },

@@ -18,9 +18,14 @@ interface Pod {
   spec: { nodeName?: string; containers: { name: string }[] };
 }
 
+interface Measured {
+  cpu?: { usageNanoCores?: number };
+  memory?: { workingSetBytes?: number };
+}
+
 interface PodStats {
   podRef: { name: string; namespace: string };
-  containers: { name: string; cpu?: { usageNanoCores?: number }; memory?: { workingSetBytes?: number } }[];
+  containers: ({ name: string } & Measured)[];
 }
 
 export interface MetricsApi {
@@ -79,6 +84,7 @@ export async function startMetricsApi(cluster: TestCluster): Promise<MetricsApi>
 async function answer(api: KubernetesApi, { url }: IncomingMessage, pretended: object | null): Promise<object> {
   const { pathname, search } = new URL(url!, 'https://metrics');
   if (pathname === ROOT) return RESOURCES;
+  if (pathname === `${ROOT}/nodes`) return nodesOf(api, pretended);
   const [, namespace] = /\/namespaces\/([^/]+)\/pods$/.exec(pathname) ?? [];
   if (namespace === undefined) return { kind: 'Status', status: 'Failure', code: 404 };
   const pods = await api.list<Pod>(`/api/v1/namespaces/${namespace}/pods${search}`);
@@ -97,22 +103,39 @@ async function answer(api: KubernetesApi, { url }: IncomingMessage, pretended: o
   return { kind: 'PodMetricsList', apiVersion: `${GROUP}/v1beta1`, metadata: {}, items };
 }
 
+/** Returns the use of each node: that which the test names, or what its kubelet measures. */
+async function nodesOf(api: KubernetesApi, pretended: object | null): Promise<object> {
+  const nodes = await api.list<{ metadata: { name: string } }>('/api/v1/nodes');
+  const timestamp = new Date().toISOString();
+  const items = nodes.map(async ({ metadata: { name } }) => {
+    const usage = pretended ?? toUsage((await api.get<{ node: Measured }>(summaryOf(name))).node);
+    return { metadata: { name }, timestamp, window: '1s', usage };
+  });
+  return { kind: 'NodeMetricsList', apiVersion: `${GROUP}/v1beta1`, metadata: {}, items: await Promise.all(items) };
+}
+
+const summaryOf = (node: string): string => `/api/v1/nodes/${node}/proxy/stats/summary?only_cpu_and_memory=true`;
+
 async function measureNode(api: KubernetesApi, pods: Pod[]): Promise<PodStats[]> {
   const node = pods.find(({ spec }) => spec.nodeName)?.spec.nodeName;
   if (node === undefined) return [];
-  const path = `/api/v1/nodes/${node}/proxy/stats/summary?only_cpu_and_memory=true`;
-  return (await api.get<{ pods: PodStats[] }>(path)).pods;
+  return (await api.get<{ pods: PodStats[] }>(summaryOf(node))).pods;
 }
 
 const usageOf = (stats: PodStats | undefined) =>
-  (stats?.containers ?? []).map(({ name, cpu, memory }) => ({
-    name,
-    usage: { cpu: `${cpu?.usageNanoCores ?? 0}n`, memory: `${Math.ceil((memory?.workingSetBytes ?? 0) / 1024)}Ki` },
-  }));
+  (stats?.containers ?? []).map(({ name, ...measured }) => ({ name, usage: toUsage(measured) }));
+
+const toUsage = ({ cpu, memory }: Measured) => ({
+  cpu: `${cpu?.usageNanoCores ?? 0}n`,
+  memory: `${Math.ceil((memory?.workingSetBytes ?? 0) / 1024)}Ki`,
+});
 
 const RESOURCES = {
   kind: 'APIResourceList',
   apiVersion: 'v1',
   groupVersion: `${GROUP}/v1beta1`,
-  resources: [{ name: 'pods', singularName: '', namespaced: true, kind: 'PodMetrics', verbs: ['get', 'list'] }],
+  resources: [
+    { name: 'pods', singularName: '', namespaced: true, kind: 'PodMetrics', verbs: ['get', 'list'] },
+    { name: 'nodes', singularName: '', namespaced: false, kind: 'NodeMetrics', verbs: ['get', 'list'] },
+  ],
 };

@@ -1,7 +1,7 @@
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { requireMachine } from '#platform/machines/elsewhere.ts';
-import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
+import { RuntimeError, type Runtime, type RuntimeNode } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample, useEngine, type TestEngine } from '#test/harness/engine.ts';
 import { connect, refusal } from '#test/harness/sockets.ts';
@@ -177,4 +177,42 @@ test('/cluster/metrics sends the use of the machine and of those instances that 
   for (const secret of [hidden.application.id, hidden.environment.id, hidden.project.id])
     expect(text).not.toContain(secret);
   limited.socket.close();
+}, 60_000);
+
+test('/cluster/metrics of a cluster elsewhere has its nodes, each with the instances on it', async () => {
+  const owner = await app.organization();
+  const { application, environment } = await makeExample(owner);
+  ok(await owner.post(`/application/${application.id}/deploy?wait=30`), 200);
+  await app.db.updateTable('cluster').set({ node_id: null }).where('id', '=', environment.cluster_id).execute();
+  const size = { cpuMilli: 4000, memoryBytes: 2 ** 33, ephemeralStorageBytes: 2 ** 30, pods: 110 };
+  const nodeOf = (name: string, usage: RuntimeNode['usage']): RuntimeNode => ({
+    name,
+    createdAt: '2026-01-31T00:00:00.000Z',
+    architecture: 'amd64',
+    operatingSystem: 'linux',
+    kernelVersion: '6.1',
+    kubeletVersion: 'v1.34.1',
+    osImage: 'Debian',
+    instanceType: 'm5.large',
+    isUnschedulable: false,
+    capacity: size,
+    allocatable: { ...size, cpuMilli: 3900 },
+    usage,
+  });
+  pretend({
+    nodes: async () => [nodeOf('one', null), nodeOf('two', { cpuMilli: 1000, memoryBytes: 2 ** 32 })],
+    metrics: async (handle) => (await engine.runtime.metrics!(handle)).map((metrics) => ({ ...metrics, node: 'two' })),
+  });
+  const client = await connect(app, '/cluster/metrics', { cluster: environment.cluster_id }, { token: owner.token });
+  const [one, two] = (await client.frame()).nodes;
+  expect(one).toMatchObject({ name: 'one', metrics_usage: null, pods: [] });
+  expect(two).toMatchObject({
+    name: 'two',
+    kubelet_version: 'v1.34.1',
+    resources_capacity: { cpu_milli: 4000, memory_mib: 8192, ephemeral_storage_mib: 1024, pods: 110 },
+    resources_allocatable: { cpu_milli: 3900 },
+    metrics_usage: { cpu_percent_usage: 25, memory_percent_working_set_usage: 50 },
+    pods: [{ qovery_service_info: { service_id: application.id } }],
+  });
+  client.socket.close();
 }, 60_000);

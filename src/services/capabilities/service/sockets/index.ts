@@ -5,7 +5,7 @@ import { podsSocket, portForwardSocket } from '#services/capabilities/service/so
 import { serviceLogSocket } from '#services/capabilities/service/sockets/service-logs.ts';
 import { ephemeralShellSocket, shellSocket } from '#services/capabilities/service/sockets/shell.ts';
 
-export { measureCluster } from '#services/capabilities/service/sockets/cluster-instances.ts';
+export { listClusterNodes, measureCluster } from '#services/capabilities/service/sockets/cluster-instances.ts';
 export type { ServiceSocketNeeds };
 
 /** Web sockets of services. */
