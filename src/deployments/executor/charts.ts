@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { lstat, readdir, realpath, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { readOf } from '#deployments/executor/checkout-files.ts';
+import { refuseOutsideSchemas } from '#deployments/executor/chart-schemas.ts';
 import { attemptFolder, checkout, checkoutDirectory, makePrivate } from '#deployments/executor/checkouts.ts';
 import { requireDisk } from '#deployments/executor/disk.ts';
 import { sourcesOf } from '#deployments/executor/run-context.ts';
@@ -20,6 +21,8 @@ export async function fetchChart(work: ServiceWork, context: RuntimeContext): Pr
   await rm(folder, { recursive: true, force: true });
   await makePrivate(work.run.parts.workDirectory, folder);
   const chart = await chartIn(work, folder, context);
+  if (!work.runtime.pretends && kindOf(work).chart!(work.service).isValidated)
+    await refuseOutsideSchemas(work.run.scope.organizationId, chart);
   work.fetched = { chart, folder, values: await valuesIn(work, folder, context) };
 }
 

@@ -91,6 +91,8 @@ interface ChartRecipe {
   rootPath: string;
   /** Files of values in the repository of `valuesSource`. */
   valuesPaths: string[];
+  /** True if values are checked against the schemas of the chart. */
+  isValidated: boolean;
 }
 
 /** Runtime that an image is built on, and settings that its recipe depends on. */

@@ -148,6 +148,8 @@ export interface Formats {
   'job-outputs': { options: null; result: JobOutput[] };
   /** Items of a list of an Argo CD, as parts of JSON. */
   'argo-cd': { options: { list: ArgoCdList }; result: string[] };
+  /** References of a JSON schema to something outside of its file. */
+  'chart-schema': { options: null; result: string[] };
   /** Versions of charts by name, each list as the text of a JSON array: a whole index may have a hundred thousand. */
   'chart-index': { options: null; result: Map<string, string> };
 }
@@ -181,6 +183,7 @@ export const LIMITS: Record<Format, FileLimits> = {
   'json-shape': { bytes: 4 * 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   'job-outputs': { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   'argo-cd': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
+  'chart-schema': { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   'chart-index': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
 };
 

@@ -21,6 +21,7 @@ const PARSERS: Record<Format, () => Promise<Parser>> = {
   'json-shape': async () => (await import('#kernel/parsing/json.ts')).parseShape,
   'job-outputs': async () => (await import('#kernel/parsing/job-outputs.ts')).parseOutputs,
   'argo-cd': async () => (await import('#kernel/parsing/argo-cd.ts')).readArgoCdList,
+  'chart-schema': async () => (await import('#kernel/parsing/chart-schema.ts')).findOutsideReferences,
   'chart-index': async () => (await import('#kernel/parsing/chart-index.ts')).parseChartIndex,
 };
 

@@ -1,11 +1,5 @@
-import { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
-import type { Extract } from 'tar-stream';
+import { contentOf, entriesOf, type PackedEntry } from '#kernel/packed.ts';
 
-type Entry = Extract extends AsyncIterable<infer T> ? T : never;
-
-/** Largest unpacked size of an archive, in bytes: a few packed kilobytes may become gigabytes. */
-const MAX_UNPACKED = 100 * 1024 * 1024;
 const MAX_FILE = 1024 * 1024;
 const MAX_ENTRIES = 10_000;
 
@@ -20,10 +14,7 @@ export async function readPackedFile(archive: Buffer, file: string): Promise<str
       entry.resume();
       continue;
     }
-    if ((entry.header.size ?? 0) > MAX_FILE) throw new Error(`${file} is larger than ${MAX_FILE / 1024} KiB`);
-    const chunks: Buffer[] = [];
-    for await (const chunk of entry) chunks.push(chunk as Buffer);
-    return Buffer.concat(chunks).toString();
+    return (await contentOf(entry, MAX_FILE)).toString();
   }
   return undefined;
 }
@@ -42,24 +33,4 @@ export async function checkArchive(archive: Buffer): Promise<void> {
   }
 }
 
-const partsOf = ({ header }: Entry): string[] => header.name.replace(/^\.\//, '').split('/');
-
-/** Yields the entries of a packed archive; the caller reads each or lets it go on. */
-async function* entriesOf(archive: Buffer): AsyncGenerator<Entry> {
-  // Loaded when it is needed.
-  const { extract } = await import('tar-stream');
-  const unpacked = Readable.from([archive]).pipe(createGunzip());
-  const entries = extract();
-  let size = 0;
-  unpacked.on('data', (chunk: Buffer) => {
-    size += chunk.length;
-    if (size > MAX_UNPACKED) unpacked.destroy(new Error('it is too large when it is unpacked'));
-  });
-  unpacked.on('error', (error) => entries.destroy(error));
-  unpacked.pipe(entries);
-  try {
-    yield* entries;
-  } finally {
-    unpacked.destroy();
-  }
-}
+const partsOf = ({ header }: PackedEntry): string[] => header.name.replace(/^\.\//, '').split('/');

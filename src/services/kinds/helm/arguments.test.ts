@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkArguments } from '#services/kinds/helm/arguments.ts';
+import { checkArguments, hasFlag } from '#services/kinds/helm/arguments.ts';
 
 test.each([
   [['--wait', '--atomic']],
@@ -30,4 +30,12 @@ test.each([
   [['__proto__']],
 ])('refuses %j', (given) => {
   expect(() => checkArguments(given)).toThrow();
+});
+
+test('a flag is set where helm takes it for one, and the last one counts', () => {
+  const flag = '--skip-schema-validation';
+  for (const given of [[flag], ['--debug', `${flag}=true`], [`${flag}=false`, flag], ['--description=x', flag]])
+    expect(hasFlag(given, flag), given.join(' ')).toBe(true);
+  for (const given of [[], [`${flag}=false`], [flag, `${flag}=false`], ['--description', flag]])
+    expect(hasFlag(given, flag), given.join(' ')).toBe(false);
 });

@@ -47,6 +47,17 @@ export function checkArguments(given: string[]): string[] {
   return given;
 }
 
+/** Returns whether a flag is set; the last one counts. An argument that is the value of the option before it is none. */
+export function hasFlag(given: string[], flag: string): boolean {
+  let isSet = false;
+  for (let index = 0; index < given.length; index++) {
+    const [option, value] = optionOf(given[index]!);
+    if (option === flag) isSet = value !== 'false';
+    else if (TAKEN[option] === 'value' && value === undefined) index++;
+  }
+  return isSet;
+}
+
 const optionOf = (argument: string): [string, string | undefined] => {
   const at = argument.startsWith('--') ? argument.indexOf('=') : -1;
   return at < 0 ? [argument, undefined] : [argument.slice(0, at), argument.slice(at + 1)];

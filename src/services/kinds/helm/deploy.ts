@@ -7,6 +7,7 @@ import type {
   ServiceSnapshot,
 } from '#deployments/index.ts';
 import type { DeployChoice } from '#services/kind.ts';
+import { hasFlag } from '#services/kinds/helm/arguments.ts';
 import { toChartSpec } from '#services/kinds/helm/chart.ts';
 import { checkChartVersion } from '#services/kinds/helm/source.ts';
 import type { HelmSpec } from '#services/kinds/helm/spec.ts';
@@ -32,6 +33,7 @@ export const helmDeployment: DeployableKind<HelmSpec> = {
   chart: ({ spec }) => ({
     rootPath: spec.git_repository?.root_path ?? '/',
     valuesPaths: spec.values_override.file?.git?.paths ?? [],
+    isValidated: !hasFlag(spec.arguments, '--skip-schema-validation'),
   }),
   deployable: toChartSpec,
 };
