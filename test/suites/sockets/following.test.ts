@@ -115,6 +115,14 @@ test('/service/logs waits for the first deployment, sends what is there, and new
   expect(Math.abs(first.created_at - Date.now())).toBeLessThan(120_000);
   const late = await connect(app, '/service/logs', { service: application.id }, { token: admin.token });
   expect((await late.frame()).message).toBe(first.message);
+  const chosen = await connect(
+    app,
+    '/service/logs',
+    { service: application.id, text: 'LISTENING' },
+    { token: admin.token },
+  );
+  expect((await chosen.frame()).message).toMatch(/^listening/);
+  chosen.socket.close();
   ok(await admin.post(`/application/${application.id}/redeploy?wait=30`), 200);
   for (const one of [client, late])
     await one.frame((frame) => frame.message.startsWith('listening') && frame.version !== first.version);
@@ -126,6 +134,7 @@ test('/service/logs of a job sends the lines of its newest run and of the next o
   const job = await makeJob(admin);
   order(engine, job, { lines: ['one'] }, { lines: ['two'] });
   const client = await connect(app, '/service/logs', { service: job.id }, { token: admin.token });
+  const second = await connect(app, '/service/logs', { service: job.id, text: 'TWO' }, { token: admin.token });
   await deploy(job);
   await client.frame((frame) => frame.message === 'one');
   await deploy(job);
@@ -136,6 +145,8 @@ test('/service/logs of a job sends the lines of its newest run and of the next o
       .map((text) => JSON.parse(text).message)
       .filter((text) => text === 'one'),
   ).toEqual(['one']);
+  expect((await second.frame()).message).toBe('two');
+  second.socket.close();
   client.socket.close();
 });
 

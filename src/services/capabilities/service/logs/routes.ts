@@ -8,10 +8,12 @@ import { FollowQuery, refuseFollow } from '#services/capabilities/service/logs/f
 import { idOfLine } from '#services/capabilities/service/logs/line-id.ts';
 import { ServiceLogList } from '#services/capabilities/service/logs/schema.ts';
 import {
-  isSince,
+  hasText,
+  isChosen,
   PreviousQuery,
   refuseInstances,
   selectKept,
+  SEARCHED,
   SelectionQuery,
   toLogOptions,
   type Selection,
@@ -50,14 +52,19 @@ export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
       // Kinds that run to an end write into the log of their execution.
       if (kind.capabilities?.executions) {
         refuseInstances(call.query);
-        const isWanted = isSince(call.query);
-        const lines = await inSnapshot(call, (inside) => readNewestLog(inside, call.target, tail));
-        return { results: lines.filter((line) => isWanted(line.created_at)).map(toRunLog) };
+        const isWanted = isChosen(call.query);
+        const most = mostOf(call.query, tail);
+        const lines = await inSnapshot(call, (inside) => readNewestLog(inside, call.target, most));
+        const wanted = lines.filter((line) => isWanted(line.created_at, line.message));
+        return { results: wanted.slice(-tail).map(toRunLog) };
       }
       return { results: (await readLines(call, needs, call.target, { ...call.query, tail })).map(toServiceLog) };
     },
   }),
 ];
+
+/** Returns the number of newest lines to read: those that are searched where only some are wanted. */
+const mostOf = ({ text }: Selection, tail: number): number => (text === undefined ? tail : SEARCHED);
 
 async function readLines(
   call: Context & { signal: AbortSignal },
@@ -71,9 +78,14 @@ async function readLines(
   try {
     const runtime = await needs.runtimeOf(clusterOf(service));
     const lines: LogLine[] = [];
-    const options = { ...toLogOptions(selection), tail, follow: false, signal: call.signal };
-    for await (const line of runtime.logs(service.handle as Handle, options)) lines.push(line);
-    return lines.length > 0 ? lines.slice(-tail) : await kept();
+    const options = { ...toLogOptions(selection), follow: false, signal: call.signal };
+    const isFound = hasText(selection);
+    let isEmpty = true;
+    for await (const line of runtime.logs(service.handle as Handle, { ...options, tail: mostOf(selection, tail) })) {
+      isEmpty = false;
+      if (isFound(line.text)) lines.push(line);
+    }
+    return isEmpty ? await kept() : lines.slice(-tail);
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw badGateway(`The log cannot be read from the cluster: ${(error as Error).message}`, error);

@@ -49,6 +49,18 @@ describe('the log of a service', () => {
     expect(await linesOf(url, { since: '2000-01-01T00:00:00Z' })).toEqual(await linesOf(url));
   });
 
+  test('with a text has the newest lines that contain it, in upper or lower case', async () => {
+    const { url, ask } = await deployExample();
+    for (const word of ['first', 'Second', 'other', 'second again']) await ask(`/say?text=${encodeURIComponent(word)}`);
+    await expect.poll(() => linesOf(url)).toContainEqual(expect.objectContaining({ message: 'second again' }));
+    const messages = async (query: Record<string, string>) => (await linesOf(url, query)).map(({ message }) => message);
+    expect((await messages({ text: 'SECOND' })).toSorted()).toEqual(['Second', 'second again']);
+    const [{ message: newest }] = (await linesOf(url, { text: 'second' })).slice(-1) as [Line];
+    expect(await messages({ text: 'second', tail: '1' })).toEqual([newest]);
+    expect(await messages({ text: 'never written' })).toEqual([]);
+    expect(ok(await admin.get(`${url}/log?text=`), 400).message).toMatch(/^text: must /);
+  });
+
   test('of an instance has its lines alone, and that of an unknown one has none', async () => {
     const { url } = await deployExample();
     const all = await linesOf(url);
@@ -105,6 +117,7 @@ describe('the log of a job', () => {
     const { created_at: since } = all.find(({ message }) => message === 'one')!;
     expect(await linesOf(job.url, { since })).toEqual(all.filter((line) => line.created_at >= since));
     expect(await linesOf(job.url, { since: await nextMoment() })).toEqual([]);
+    expect((await linesOf(job.url, { text: 'ONE' })).map(({ message }) => message)).toEqual(['one']);
     for (const field of ['pod_name=any', 'previous=true'])
       expect(ok(await admin.get(`${job.url}/log?${field}`), 400).message).toMatch(
         new RegExp(`^${field.split('=')[0]}: must be left out: .*/execution lists them`),

@@ -2,6 +2,9 @@ import { invalidField } from '#kernel/errors.ts';
 import { Type } from '#platform/http/schema.ts';
 import type { LogLine, LogOptions } from '#runtimes/runtime.ts';
 
+/** Newest lines that are searched for a text. */
+export const SEARCHED = 10_000;
+
 /** Query parameters of every log of a service, live ones included. */
 export const SelectionQuery = {
   since: Type.Optional(
@@ -17,6 +20,13 @@ export const SelectionQuery = {
       maxLength: 255,
       description:
         'Only lines of this instance, as the lines name it; an unknown one has none. Refused for services that run to an end.',
+    }),
+  ),
+  text: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: `Only lines that contain this text, in upper or lower case; of those so far the newest ${SEARCHED.toLocaleString('en')} are searched.`,
     }),
   ),
 };
@@ -35,6 +45,7 @@ export const PreviousQuery = {
 export interface Selection {
   since?: string;
   pod_name?: string;
+  text?: string;
   previous?: boolean;
 }
 
@@ -48,19 +59,27 @@ export const toLogOptions = ({
   previous,
 });
 
-/** Returns the function that tells whether a time is not before `since`. */
-export function isSince({ since }: Selection): (at: string) => boolean {
-  if (since === undefined) return () => true;
-  const earliest = Date.parse(since);
-  return (at) => Date.parse(at) >= earliest;
+/** Returns the function that tells whether a line has the text of a selection. */
+export function hasText({ text }: Selection): (line: string) => boolean {
+  if (text === undefined) return () => true;
+  const wanted = text.toLowerCase();
+  return (line) => line.toLowerCase().includes(wanted);
+}
+
+/** Returns the function that tells whether a line is not before `since` and has the text. */
+export function isChosen({ since, text }: Selection): (at: string, line: string) => boolean {
+  const isFound = hasText({ text });
+  const earliest = since === undefined ? -Infinity : Date.parse(since);
+  return (at, line) => Date.parse(at) >= earliest && isFound(line);
 }
 
 /** Returns the selected lines of a removed instance. It is no previous run: those are of instances that restarted. */
 export function selectKept(lines: LogLine[], selection: Selection): LogLine[] {
-  const isWanted = isSince(selection);
+  const isWanted = isChosen(selection);
   if (selection.previous) return [];
   return lines.filter(
-    ({ at, instance }) => isWanted(at) && (selection.pod_name === undefined || selection.pod_name === instance),
+    ({ at, text, instance }) =>
+      isWanted(at, text) && (selection.pod_name === undefined || selection.pod_name === instance),
   );
 }
 

@@ -11,8 +11,10 @@ import {
   type ExecutionLine,
 } from '#deployments/index.ts';
 import {
-  isSince,
+  hasText,
+  isChosen,
   refuseInstances,
+  SEARCHED,
   selectKept,
   SelectionQuery,
   toLogOptions,
@@ -53,6 +55,9 @@ export const serviceLogSocket = (needs: ServiceSocketNeeds): Socket =>
     },
   });
 
+/** Returns the number of lines from before the opening that are read: more where only some are wanted. */
+const tailOf = ({ text }: Selection): number => (text === undefined ? TAIL : SEARCHED);
+
 const frameOf = (line: { at: string; text: string; instance?: string; generation?: number }): string =>
   JSON.stringify({
     created_at: Date.parse(line.at),
@@ -74,8 +79,9 @@ async function followInstances(call: LogCall, runtime: Runtime, streams: EventSt
     let isEmpty = true;
     for await (const _line of runtime.logs(handle, { ...options, tail: 1, follow: false })) isEmpty = false;
     if (isEmpty) await sendKept(call, peer);
-    for await (const line of runtime.logs(handle, { ...options, tail: TAIL, follow: true }))
-      await peer.send(frameOf(line));
+    const isFound = hasText(call.query);
+    for await (const line of runtime.logs(handle, { ...options, tail: tailOf(call.query), follow: true }))
+      if (isFound(line.text)) await peer.send(frameOf(line));
   } catch (error) {
     if (peer.signal.aborted) return;
     throw badGateway(`The log cannot be read from the cluster: ${(error as Error).message}`, error);
@@ -109,12 +115,12 @@ async function awaitHandle(
 
 /** Sends the last lines of the newest execution, then its new lines, then those of each later one. */
 async function followRuns({ db, target, query }: LogCall, peer: Peer): Promise<void> {
-  const isWanted = isSince(query);
+  const isWanted = isChosen(query);
   let run: { id: string; deployment_id: string | null; service_id: string } | undefined;
   let sequence = 0;
   const send = async ({ lines, last }: { lines: ExecutionLine[]; last: number }) => {
     sequence = last;
-    for (const line of lines) if (isWanted(line.at)) await peer.send(frameOf(line));
+    for (const line of lines) if (isWanted(line.at, line.text)) await peer.send(frameOf(line));
   };
   for (let isFirst = true; !peer.signal.aborted; isFirst = false) {
     const newest = await listExecutions(db, target, target.id).limit(1).executeTakeFirst();
@@ -122,7 +128,9 @@ async function followRuns({ db, target, query }: LogCall, peer: Peer): Promise<v
     if (newest && newest.id !== run?.id) {
       run = { id: newest.id, deployment_id: newest.deployment_id, service_id: target.id };
       await send(
-        isFirst ? await readExecutionLog(db, target, run, TAIL) : await readExecutionLogAfter(db, target, run, 0),
+        isFirst
+          ? await readExecutionLog(db, target, run, tailOf(query))
+          : await readExecutionLogAfter(db, target, run, 0),
       );
     }
     await sleep(LOOK_MS, undefined, { signal: peer.signal }).catch((error: Error) => {
