@@ -60,6 +60,8 @@ const EXHAUSTIVE = [
   'src/services/kinds/terraform/deployed.test.ts',
   'src/services/kinds/terraform/run.test.ts',
   'src/deployments/executor/hung-calls.test.ts',
+  'src/deployments/executor/rollouts.test.ts',
+  'src/services/pushes/many-pushes.test.ts',
   'src/platform/backup/backup.test.ts',
   'src/runtimes/proxy/builtin/handover.test.ts',
   'src/resources/deployment-rule/apply.test.ts',
