@@ -15,7 +15,10 @@ test(
       expect(status, stderr).toBe(0);
       return stdout;
     };
-    const [node] = JSON.parse(await run('list', '--json'));
+    const nodes = async () => JSON.parse(await run('list', '--json'));
+    // The first cluster is still being made.
+    await expect.poll(nodes, { timeout: 30_000 }).toMatchObject([{ running: 0, waiting: 0 }]);
+    const [node] = await nodes();
     expect(node).toEqual({
       id: readFileSync(path.join(home, 'node-id'), 'utf8').trim(),
       name: expect.any(String),
@@ -53,7 +56,7 @@ test(
     expect(await ask('POST', `/application/${application.id}/deploy`)).toMatchObject({ state: 'DEPLOYMENT_QUEUED' });
     const status = () => ask('GET', `/application/${application.id}/status`);
     expect(await status()).toMatchObject({ state: 'DEPLOYMENT_QUEUED', warnings: [{ code: 'NODE_DRAINED' }] });
-    expect(JSON.parse(await run('list', '--json'))).toMatchObject([{ running: 0, waiting: 1 }]);
+    expect(await nodes()).toMatchObject([{ running: 0, waiting: 1 }]);
 
     expect(await run('undrain', node.name)).toBe(`Undrained ${node.name}: it takes work again.\n`);
     await expect.poll(status, { timeout: 30_000 }).toMatchObject({ state: 'DEPLOYED' });
