@@ -5,7 +5,7 @@ import type { RecordSummary } from './kept.ts';
 import type { ClusterObject, ConfigMap, FoundDeployment, Pod } from './kinds.ts';
 import { ANNOTATION, LABEL, namespaceOf } from './labels.ts';
 import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
-import { readRecord, recordIn, type ServiceRecord } from './record.ts';
+import { fromRecordIn, readRecord, type ServiceRecord } from './record.ts';
 import { ownersOf, reduceService, summaryOf } from './watch/reduced.ts';
 
 /** Returns the present state of a service (`Runtime.observe`), from the cache where it follows the cluster. */
@@ -157,10 +157,17 @@ async function listCharts(cluster: Cluster): Promise<FoundWorkload[]> {
   const selector = `${LABEL.installation}=${installation},${LABEL.service}`;
   const records = await list<ConfigMap>(cluster, 'ConfigMap', undefined, selector);
   return records.filter(isInPlace).flatMap((object) => {
-    const record = recordIn(object);
-    if (!record?.chart) return [];
-    const identity = identityOf(installation, object.metadata.labels ?? {}, record.generation);
-    return [{ identity, displayName: record.chart.displayName, state: record.isStopped ? 'stopped' : 'running' }];
+    const found = fromRecordIn(object, ({ generation, isStopped, chart }) => {
+      const identity = identityOf(installation, object.metadata.labels ?? {}, generation);
+      return chart
+        ? {
+            identity,
+            displayName: String(chart.displayName),
+            state: isStopped ? ('stopped' as const) : ('running' as const),
+          }
+        : null;
+    });
+    return found ? [found] : [];
   });
 }
 

@@ -11,6 +11,12 @@ test('a record that was changed leads to nothing outside of its namespace', () =
     kind: 'Deployment',
     metadata: { name: 'app-z1', namespace: 'qd-own' },
   });
+  const autoscaler = {
+    kind: 'HorizontalPodAutoscaler',
+    metadata: { name: '../../../other/x', namespace: 'kube-system' },
+  };
+  const scaled = checked(record({ serving: { generation: 1, deployment, autoscaler } }), 'qd-own');
+  expect(scaled?.serving?.autoscaler?.metadata).toEqual({ name: 'app-z1', namespace: 'qd-own' });
   const hooks = [
     { collection: '/apis/batch/v1/namespaces/qd-own/jobs', name: 'hook' },
     { collection: '/apis/batch/v1/namespaces/kube-system/jobs', name: 'hook' },

@@ -63,10 +63,10 @@ function isReference(text: string): boolean {
   return /^[A-Za-z]+$/.test(kind) && NAME.test(name) && rest.length === 0;
 }
 
-function keepInside(autoscaler: ClusterObject, namespace: string): void {
+function keepInside(autoscaler: ClusterObject, name: string, namespace: string): void {
   if (autoscaler.kind !== 'HorizontalPodAutoscaler' && autoscaler.kind !== 'ScaledObject')
     throw new RuntimeError('failed', 'The record of the service was changed: remove it.');
-  autoscaler.metadata.namespace = namespace;
+  Object.assign(autoscaler.metadata, { name, namespace });
 }
 
 /**
@@ -81,7 +81,7 @@ export function checked(record: ServiceRecord | null, namespace: string): Servic
     if (release) {
       release.deployment.kind = 'Deployment';
       Object.assign(release.deployment.metadata, { name: record.hostname, namespace });
-      if (release.autoscaler) keepInside(release.autoscaler, namespace);
+      if (release.autoscaler) keepInside(release.autoscaler, record.hostname, namespace);
       if (release.objects) release.objects = release.objects.filter(isReference);
     }
   if (record.made) record.made = record.made.filter(isReference);
@@ -128,12 +128,13 @@ const parseRecord = ({ data, metadata }: ConfigMap): ServiceRecord | null =>
   checked(JSON.parse(data?.['record'] ?? 'null') as ServiceRecord | null, metadata.namespace!);
 
 /**
- * Returns the record in a ConfigMap; null if it has none that can be read. Pods of the environment may have changed it, which must not end
- * what is done for all others. Whoever reads the record of the service is told.
+ * Returns what a function takes from the record in a ConfigMap; null where that cannot be read. Pods of the environment may have changed
+ * it, which must not end what is done for all others. Whoever reads the record of the service is told.
  */
-export function recordIn(object: ConfigMap): ServiceRecord | null {
+export function fromRecordIn<T>(object: ConfigMap, take: (record: ServiceRecord) => T | null): T | null {
   try {
-    return parseRecord(object);
+    const record = parseRecord(object);
+    return record && take(record);
   } catch {
     return null;
   }

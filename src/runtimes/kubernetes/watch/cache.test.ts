@@ -119,18 +119,20 @@ describe('a cluster that is followed', () => {
     expect(pods('s')).toEqual(['p']);
   });
 
-  test.each(['{', '{"hostname": "../../other"}'])(
-    'is followed on where somebody has written %s for the record of a service',
-    async (record) => {
-      api.put('pods', 'p', 's', podStatus(true));
-      const { changed, cache, of } = await follow();
-      changed.length = 0;
-      api.put('configmaps', 'quarterdeck-t', 't', { data: { record } });
-      api.put('pods', 'q', 's', podStatus(true));
-      await expect.poll(() => changed).toEqual(['s']);
-      expect([cache.isCurrent, of('t')?.record]).toEqual([true, null]);
-    },
-  );
+  test.each([
+    '{',
+    '{"hostname": "../../other"}',
+    '{"hostname": "a", "serving": {"deployment": {"metadata": {}}}}',
+    '{"hostname": "a", "candidate": {"deployment": {"metadata": {}, "spec": {"template": {"spec": {"containers": 1}}}}}}',
+  ])('is followed on where somebody has written %s for the record of a service', async (record) => {
+    api.put('pods', 'p', 's', podStatus(true));
+    const { changed, cache, of } = await follow();
+    changed.length = 0;
+    api.put('configmaps', 'quarterdeck-t', 't', { data: { record } });
+    api.put('pods', 'q', 's', podStatus(true));
+    await expect.poll(() => changed).toEqual(['s']);
+    expect([cache.isCurrent, of('t')?.record]).toEqual([true, null]);
+  });
 
   test('is followed although objects of one service are too large to be read', async () => {
     const large = (megabytes: number) => ({ ...podStatus(true), spec: { text: 'x'.repeat(megabytes * 2 ** 20) } });

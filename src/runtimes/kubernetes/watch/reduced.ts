@@ -4,7 +4,7 @@ import type { ClusterObject, ConfigMap, FoundDeployment, Pod } from '../kinds.ts
 import { FIELD_MANAGER, LABEL } from '../labels.ts';
 import { CONTAINER } from '../objects.ts';
 import { isPresent } from '../pods.ts';
-import { hasPorts, recordIn, type KeptRelease, type ServiceRecord } from '../record.ts';
+import { fromRecordIn, hasPorts, type KeptRelease, type ServiceRecord } from '../record.ts';
 import { leastOf } from '../scaling.ts';
 
 /** Characters of a message of the cluster that are kept. */
@@ -99,10 +99,8 @@ export function ownersOf({ managedFields = [], generation, labels, annotations }
 }
 
 /** Returns what is kept of a record; null for another ConfigMap. */
-export function reduceRecord(object: ClusterObject): RecordSummary | null {
-  const record = recordIn(object as ConfigMap);
-  return record && summaryOf(record);
-}
+export const reduceRecord = (object: ClusterObject): RecordSummary | null =>
+  fromRecordIn(object as ConfigMap, summaryOf);
 
 /** Returns what is kept of a Service: whether we still own what leads to the pods. */
 export function reduceService({ metadata }: ClusterObject): { isOurs: boolean } | null {
