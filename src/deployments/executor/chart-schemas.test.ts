@@ -24,6 +24,13 @@ async function newFolder(): Promise<string> {
   return folder;
 }
 
+/** Checks an archive with these entries. */
+async function checkArchiveOf(files: Files): Promise<void> {
+  const file = path.join(await newFolder(), 'chart.tgz');
+  await writeFile(file, await packed(files));
+  await refuseOutsideSchemas(newId(), file);
+}
+
 /** Checks a chart as an archive of a repository, and as a folder of git. */
 async function check(files: Files): Promise<void> {
   const folder = await newFolder();
@@ -77,6 +84,19 @@ describe('a schema of a chart', () => {
     await expect(check({ 'charts/db.tgz': inner })).rejects.toThrow('charts/db.tgz/db/values.schema.json');
     const outer = await packed({ 'db/charts/inner.tgz': inner });
     await expect(check({ 'charts/outer.tgz': outer })).rejects.toThrow('file:///etc/passwd');
+  });
+
+  test.each([
+    ['./', 'c/charts/./s.tgz'],
+    ['an empty part', 'c/charts//s.tgz'],
+  ])('is not hidden in an archive whose name has %s', async (_what, name) => {
+    const hidden = await packed({ 's/values.schema.json': '{"$ref": "file:///etc/passwd"}' });
+    await expect(checkArchiveOf({ [name]: hidden })).rejects.toThrow('without empty parts');
+  });
+
+  test('is not hidden by a name that helm reads as another one, in an archive within a chart', async () => {
+    const hidden = await packed({ 's\\values.schema.json': '{"$ref": "file:///etc/passwd"}' });
+    await expect(check({ 'charts/s.tgz': hidden })).rejects.toThrow('leads out of the chart');
   });
 
   test('that is no JSON, or too large, is refused', async () => {

@@ -27,8 +27,6 @@ export async function checkArchive(archive: Buffer): Promise<void> {
     if (++count > MAX_ENTRIES) throw new Error(`it has more than ${MAX_ENTRIES} files`);
     if (type !== 'file' && type !== 'directory' && !String(type).startsWith('pax'))
       throw new Error(`${name} is a ${type}, and only files and folders are taken`);
-    if (name.startsWith('/') || /[\\\0]/.test(name) || partsOf(entry).includes('..'))
-      throw new Error(`${name} leads out of the chart`);
     entry.resume();
   }
 }

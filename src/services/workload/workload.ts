@@ -1,7 +1,7 @@
 import type { ExpandedVariables, ServiceSnapshot, WorkloadOptions } from '#deployments/index.ts';
 import { toEventScaling } from '#services/workload/autoscaling.ts';
 import type { LongRunningSpec } from '#services/workload/long-running.ts';
-import { publicHosts } from '#services/ports/ports.ts';
+import { hostRoutes } from '#services/ports/host-routes.ts';
 import type { HealthcheckInput } from '#services/workload/probes.ts';
 import type { Placement, Probe, ProbeCheck, WorkloadIdentity, WorkloadSpec } from '#runtimes/runtime.ts';
 
@@ -16,8 +16,6 @@ export function toWorkload(
   variables: ExpandedVariables,
   options: WorkloadOptions,
 ): WorkloadSpec {
-  const hosts = publicHosts(service.hostname, spec.ports, options.proxyDomain);
-  const main = hosts.find((host) => host.isDefault) ?? hosts[0];
   return {
     type: 'workload',
     identity,
@@ -46,16 +44,7 @@ export function toWorkload(
     ...clusterSettingsOf(service.advancedSettings),
     ...(spec.autoscaling ? { eventScaling: toEventScaling(spec.autoscaling) } : {}),
     storage: spec.storage.map((volume) => ({ id: volume.id, mountPath: volume.mount_point, sizeGib: volume.size })),
-    routes: [
-      ...hosts.map(({ host, portId }) => ({ host, portId })),
-      ...(main
-        ? service.customDomains.map((host) => ({
-            host,
-            portId: main.portId,
-            ...(service.certificateDomains?.includes(host) ? { certificate: true } : {}),
-          }))
-        : []),
-    ],
+    routes: hostRoutes(service, spec.ports, options.proxyDomain),
     labels: service.labels ?? {},
     annotations: service.annotations ?? [],
     readyTimeoutSeconds: READY_TIMEOUT_SECONDS,

@@ -4,7 +4,7 @@ import { checkArguments } from '#services/kinds/helm/arguments.ts';
 import type { HelmPortSpec } from '#services/kinds/helm/ports.ts';
 import { setValues } from '#services/kinds/helm/set-values.ts';
 import type { HelmSpec } from '#services/kinds/helm/spec.ts';
-import { publicHosts } from '#services/ports/ports.ts';
+import { hostRoutes } from '#services/ports/host-routes.ts';
 import type { ChartPort, ChartSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 /** Makes the chart to apply. Throws an error for people if a value cannot be read. */
@@ -19,8 +19,6 @@ export async function toChartSpec(
   const replacing = new Replacing(variables);
   const inFiles = [...(fetched?.values ?? []), ...(spec.values_override.file?.raw?.values ?? [])];
   const files = inFiles.map(({ name, content }) => ({ name, content: replacing.in(content, name) }));
-  const hosts = publicHosts(service.hostname, spec.ports, proxyDomain);
-  const main = hosts.find(({ isDefault }) => isDefault);
   return {
     type: 'helm',
     identity,
@@ -35,10 +33,7 @@ export async function toChartSpec(
     allowClusterWide: spec.allow_cluster_wide_resources,
     timeoutSeconds: spec.timeout_sec,
     ports: spec.ports.map(toChartPort),
-    routes: [
-      ...hosts.map(({ host, portId }) => ({ host, portId })),
-      ...(main ? service.customDomains.map((host) => ({ host, portId: main.portId })) : []),
-    ],
+    routes: hostRoutes(service, spec.ports, proxyDomain),
     secrets,
     warnings: replacing.warnings,
   };
