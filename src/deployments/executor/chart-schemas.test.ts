@@ -60,6 +60,7 @@ describe('a schema of a chart', () => {
     ['a property of that name', { properties: { $ref: { type: 'string' } } }],
     ['the schema of schemas', { $schema: 'https://json-schema.org/draft/2020-12/schema' }],
     ['that of an older draft', { $schema: 'http://json-schema.org/draft-07/schema#' }],
+    ['that of no draft, as many charts have it', { $schema: 'http://json-schema.org/schema#' }],
   ])('with %s is taken', async (_what, part) => {
     await check({ 'values.schema.json': schemaWith(part) });
   });
@@ -70,6 +71,8 @@ describe('a schema of a chart', () => {
     ['a file beside it', { $ref: 'other.json' }],
     ['a dynamic reference', { $dynamicRef: 'http://localhost/a' }],
     ['a schema of schemas elsewhere', { $schema: 'http://169.254.169.254/latest' }],
+    ['a server with a similar name', { $schema: 'http://json-schema.org.example.com/schema#' }],
+    ['a server behind a name', { $schema: 'http://json-schema.org@127.0.0.1/schema#' }],
   ])('that refers to %s is refused with the reference and the remedy', async (_what, part) => {
     const [reference] = Object.values(part);
     await expect(check({ 'values.schema.json': schemaWith(part) })).rejects.toThrow(

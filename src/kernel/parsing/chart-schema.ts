@@ -4,8 +4,8 @@ import { parseJson } from '#kernel/parsing/json.ts';
 const MOST_TOLD = 5;
 /** Keywords whose value names another schema, which a validator fetches unless it is in the same file. */
 const REFERENCES = new Set(['$ref', '$dynamicRef', '$recursiveRef']);
-/** Schemas of schemas that validators have built in. */
-const BUILT_IN = /^https?:\/\/json-schema\.org\/(?:draft-0[467]|draft\/(?:2019-09|2020-12))\/schema#?$/;
+/** Address of the schemas of schemas, which validators have built in, in several spellings. */
+const BUILT_IN = /^https?:\/\/json-schema\.org\//;
 
 /** Returns references of a JSON schema to something outside of its file: a validator would read that file, or ask that server. */
 export function findOutsideReferences(text: string): string[] {

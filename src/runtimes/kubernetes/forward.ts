@@ -71,6 +71,8 @@ class PortStream extends Duplex {
   constructor(socket: WebSocket) {
     super({ allowHalfOpen: false });
     this.#socket = socket;
+    // Whoever opens or reads the stream is told; between both, or after both, an error must not end the process.
+    this.on('error', () => undefined);
     socket.on('message', (message: Buffer) => this.#take(message));
     socket.on('error', (error) => this.destroy(error));
     socket.on('close', () => this.push(null));

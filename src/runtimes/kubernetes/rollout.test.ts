@@ -97,3 +97,23 @@ describe('a rollout that is cancelled', () => {
     expect((await readRecord(cluster, later))?.generation).toBe(3);
   });
 });
+
+test('a rollout that is complete succeeds although the record cannot be changed for a moment', async () => {
+  const candidate = releaseOf(spec, []);
+  const { deployment } = candidate;
+  // Without ports nothing is looked for behind the rollout.
+  deployment.spec.template.spec.containers[0]!['ports'] = [];
+  const record = { generation: 2, hostname: spec.hostname, serving: null, candidate, isStopped: false, made: [] };
+  api.put(recordPath, {
+    metadata: { name: recordName('s'), namespace } as never,
+    data: { record: JSON.stringify(record) },
+  });
+  const count = deployment.spec.replicas!;
+  const status = { replicas: count, updatedReplicas: count, availableReplicas: count };
+  api.put(deploymentPath, { ...(deployment as never as { metadata: { name: string } }), status });
+  let failures = 2;
+  api.refuse = (call) => (call === `PUT ${recordPath}` && failures-- > 0 ? 503 : null);
+  await followRollout(cluster, handle, newContext());
+  expect(failures).toBeLessThan(0);
+  expect(await readRecord(cluster, spec.identity)).toMatchObject({ candidate: null, serving: { generation: 2 } });
+});

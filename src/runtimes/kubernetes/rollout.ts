@@ -29,8 +29,8 @@ const LOOK_MS = 400;
 const WATCHED_MS = 10_000;
 /** Milliseconds that the pods of a candidate may take to end once it is taken back. */
 const WITHDRAWN_MS = 15_000;
-/** Milliseconds for which each step of taking a candidate back is tried again while the API server is away. */
-const TAKE_BACK_MS = 30_000;
+/** Milliseconds for which each step behind a rollout is tried again while the API server is away. */
+const AWAY_MS = 30_000;
 /** Log lines of the candidate that an error quotes. */
 const LOG_LINES = 20;
 
@@ -46,7 +46,18 @@ export async function followRollout(cluster: Cluster, handle: Handle, context: R
     if (failure.code !== 'superseded' && failure.code !== 'unreachable') await takeBack(cluster, identity);
     throw failure;
   }
-  const record = await changeRecord(cluster, identity, (present) =>
+  const record = await insist(AWAY_MS, () => noteServing(cluster, identity));
+  if (!record) return;
+  await insist(AWAY_MS, () => removeOldSecrets(cluster, identity, record.serving?.generation ?? identity.generation));
+  const { serving } = record;
+  if (serving && hasPorts(serving) && leastOf(serving) > 0)
+    await untilReached(cluster, identity, record.hostname, context);
+  await tellOutside(cluster, identity, serving?.objects ?? [], context);
+}
+
+/** Makes the candidate the release that serves, once it is rolled out. */
+const noteServing = (cluster: Cluster, identity: WorkloadIdentity): Promise<ServiceRecord | null> =>
+  changeRecord(cluster, identity, (present) =>
     present?.candidate
       ? {
           ...present,
@@ -57,13 +68,6 @@ export async function followRollout(cluster: Cluster, handle: Handle, context: R
         }
       : null,
   );
-  if (!record) return;
-  await removeOldSecrets(cluster, identity, record.serving?.generation ?? identity.generation);
-  const { serving } = record;
-  if (serving && hasPorts(serving) && leastOf(serving) > 0)
-    await untilReached(cluster, identity, record.hostname, context);
-  await tellOutside(cluster, identity, serving?.objects ?? [], context);
-}
 
 async function waitForRollout(cluster: Cluster, handle: Handle, context: RuntimeContext): Promise<void> {
   const { serviceId } = handle.identity;
@@ -177,17 +181,15 @@ async function notReady(cluster: Cluster, { spec, status }: FoundDeployment, pod
  * done, so that each step may be repeated, also by another process.
  */
 async function takeBack(cluster: Cluster, identity: WorkloadIdentity): Promise<void> {
-  const record = await insist(TAKE_BACK_MS, () => readRecord(cluster, identity));
+  const record = await insist(AWAY_MS, () => readRecord(cluster, identity));
   requireNewest(record, identity.generation);
   if (!record?.candidate) return;
   const { candidate, serving } = record;
-  await insist(TAKE_BACK_MS, () => restoreBefore(cluster, identity, record));
-  await insist(TAKE_BACK_MS, () =>
-    changeRecord(cluster, identity, (present) => present && { ...present, candidate: null }),
-  );
+  await insist(AWAY_MS, () => restoreBefore(cluster, identity, record));
+  await insist(AWAY_MS, () => changeRecord(cluster, identity, (present) => present && { ...present, candidate: null }));
   // A restart has the generation of the release that it restarts.
   if (candidate.generation !== serving?.generation)
-    await insist(TAKE_BACK_MS, () => untilWithdrawn(cluster, identity, candidate));
+    await insist(AWAY_MS, () => untilWithdrawn(cluster, identity, candidate));
 }
 
 async function restoreBefore(

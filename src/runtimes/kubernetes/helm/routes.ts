@@ -78,7 +78,11 @@ async function withdraw(
   const names = new Set(kept.map(nameOf));
   for (const kind of [...WEB_KINDS, 'NetworkPolicy'].filter((one) => isThere(one, extensions)))
     for (const { metadata } of await list(cluster, kind, namespaceOf(identity), ofService(identity)))
-      if (!names.has(`${kind}/${metadata.name}`)) await remove(cluster, kind, namespaceOf(identity), metadata.name);
+      if (!names.has(`${kind}/${metadata.name}`)) {
+        await remove(cluster, kind, namespaceOf(identity), metadata.name);
+        // Written by cert-manager, which leaves it.
+        if (kind === 'Certificate') await remove(cluster, 'Secret', namespaceOf(identity), metadata.name);
+      }
 }
 
 /** Finds the Kubernetes service of a port. Throws an error for people if the chart has none. */

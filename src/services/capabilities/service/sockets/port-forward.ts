@@ -96,7 +96,17 @@ async function open(needs: ServiceSocketNeeds, call: ForwardCall): Promise<Duple
   const { runtime, handle } = await deployedOn(needs, call.target);
   const { instance, address, port } = choose(await endpointsOf(needs, call.target), call);
   if (!runtime.openPort) return connect(address, port, call.signal);
-  return inTime(runtime.openPort(handle, { instance, port: call.query.port }, call.signal));
+  const opening = runtime.openPort(handle, { instance, port: call.query.port }, call.signal);
+  try {
+    return await inTime(opening);
+  } catch (error) {
+    // Nobody waits for a connection that comes late.
+    void opening.then(
+      (late) => late.destroy(),
+      () => undefined,
+    );
+    throw error;
+  }
 }
 
 function choose(all: InstanceEndpoints[], { target, query }: ForwardCall) {
