@@ -66,9 +66,9 @@ module.exports = {
         path: 'node_modules',
       },
     ),
-    only('delivery', 'Delivery reads events; of resources it knows what webhooks are.', '^src/delivery/', [
+    only('delivery', 'Delivery reads events; of resources it knows what webhooks and alerts are.', '^src/delivery/', [
       '^src/(kernel|platform|delivery)/',
-      '^src/resources/webhook/index\\.ts$',
+      '^src/resources/(webhook|alert-rule|alert-receiver)/index\\.ts$',
     ]),
     never(
       'delivery-uncalled',

@@ -7,6 +7,8 @@ const common = {
   pool: 'forks',
   // A test that fails now and then has a cause, in the product or in itself.
   retry: 0,
+  // Tests of a contract run beside each other.
+  maxConcurrency: 3,
   expect: { poll: { timeout: 15_000 } },
   // Failed assertions print whole values instead of `[ Array(1) ]`.
   chaiConfig: { truncateThreshold: 0 },
@@ -62,6 +64,13 @@ const EXHAUSTIVE = [
   'src/deployments/executor/hung-calls.test.ts',
   'src/deployments/executor/rollouts.test.ts',
   'src/services/pushes/many-pushes.test.ts',
+  // Commits to real repositories, with calls in every order.
+  'src/services/pushes/{replay,waiting,fairness}.test.ts',
+  // A real registry, and deployments from it.
+  'src/services/moved-tags/moved-tags.registry.test.ts',
+  'src/services/previews/{deployed,git,killed,report}.test.ts',
+  // Readers that are slow, and streams that are silent until a comment keeps them open.
+  'src/services/capabilities/service/logs/{stream,followed-runs}.test.ts',
   'src/platform/backup/backup.test.ts',
   'src/runtimes/proxy/builtin/handover.test.ts',
   'src/resources/deployment-rule/apply.test.ts',
@@ -106,6 +115,7 @@ export default defineConfig({
             '**/*.crash.test.ts',
             '**/*.soak.test.ts',
             '**/*.host.test.ts',
+            '**/*.machine.test.ts',
             '**/*.program.test.ts',
             '**/*.caddy.test.ts',
             '**/*.pebble.test.ts',
@@ -163,10 +173,11 @@ export default defineConfig({
         // These make networks and look at all that the machine has: one file at a time, and nothing beside them.
         test: {
           name: 'host',
-          include: ['src/runtimes/host/**/*.test.ts'],
+          include: ['src/runtimes/host/**/*.test.ts', 'test/**/*.machine.test.ts'],
+          globalSetup: ['test/harness/global-setup.ts'],
           ...common,
           fileParallelism: false,
-          testTimeout: 20_000,
+          testTimeout: 60_000,
           hookTimeout: 60_000,
         },
       },

@@ -33,6 +33,48 @@ create table agentic_run (
 );
 CREATE INDEX agentic_run_created ON public.agentic_run USING btree (created_at);
 
+create table alert_incident (
+  organization_id uuid not null,
+  rule_id uuid not null,
+  subject_id uuid not null,
+  name text not null,
+  detail text not null,
+  part text,
+  since timestamp with time zone not null,
+  fired_at timestamp with time zone,
+  constraint alert_incident_organization_id_rule_id_fkey FOREIGN KEY (organization_id, rule_id) REFERENCES alert_rule(organization_id, id) ON DELETE CASCADE,
+  constraint alert_incident_pkey PRIMARY KEY (rule_id, subject_id)
+);
+
+create table alert_message (
+  id uuid not null,
+  number bigint not null generated as identity,
+  organization_id uuid not null,
+  rule_id uuid not null,
+  receiver_id uuid not null,
+  content jsonb not null,
+  status text not null default 'WAITING'::text,
+  error text,
+  attempts integer not null default 0,
+  tries integer not null default 0,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  due_at timestamp with time zone not null default now(),
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint alert_message_organization_id_receiver_id_fkey FOREIGN KEY (organization_id, receiver_id) REFERENCES alert_receiver(organization_id, id) ON DELETE CASCADE,
+  constraint alert_message_organization_id_rule_id_fkey FOREIGN KEY (organization_id, rule_id) REFERENCES alert_rule(organization_id, id) ON DELETE CASCADE,
+  constraint alert_message_pkey PRIMARY KEY (id),
+  constraint alert_message_status_check CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'ENDED'::text])))
+);
+CREATE INDEX alert_message_ended ON public.alert_message USING btree (ended_at) WHERE (status = 'ENDED'::text);
+CREATE INDEX alert_message_failed ON public.alert_message USING btree (ended_at) WHERE (error IS NOT NULL);
+CREATE INDEX alert_message_next ON public.alert_message USING btree (rule_id, receiver_id, number) WHERE (status <> 'ENDED'::text);
+CREATE INDEX alert_message_open ON public.alert_message USING btree (due_at) WHERE (status <> 'ENDED'::text);
+CREATE INDEX alert_message_receiver ON public.alert_message USING btree (organization_id, receiver_id);
+CREATE INDEX alert_message_rule ON public.alert_message USING btree (organization_id, rule_id);
+
 create table alert_receiver (
   id uuid not null,
   organization_id uuid not null,
@@ -42,14 +84,78 @@ create table alert_receiver (
   send_resolved boolean not null,
   owner text,
   severity text,
-  webhook_url bytea not null,
+  webhook_url bytea,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  delivery_error text,
+  failures integer not null default 0,
+  paused_until timestamp with time zone,
+  mail_to text,
+  mail_from text,
+  smarthost text,
+  auth_username text,
+  auth_password bytea,
+  require_tls boolean,
+  constraint alert_receiver_destination CHECK (
+CASE type
+    WHEN 'SLACK'::text THEN ((webhook_url IS NOT NULL) AND (num_nonnulls(mail_to, mail_from, smarthost, auth_username, auth_password, require_tls) = 0))
+    WHEN 'EMAIL'::text THEN ((webhook_url IS NULL) AND (num_nonnulls(mail_to, mail_from, smarthost, require_tls) = 4) AND (num_nonnulls(auth_username, auth_password) <> 1))
+    ELSE false
+END),
   constraint alert_receiver_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
-  constraint alert_receiver_pkey PRIMARY KEY (id),
-  constraint alert_receiver_type_check CHECK ((type = 'SLACK'::text))
+  constraint alert_receiver_organization_id_id_key UNIQUE (organization_id, id),
+  constraint alert_receiver_pkey PRIMARY KEY (id)
 );
 CREATE INDEX alert_receiver_organization ON public.alert_receiver USING btree (organization_id, created_at, id);
+CREATE INDEX alert_receiver_paused ON public.alert_receiver USING btree (paused_until) WHERE (paused_until IS NOT NULL);
+
+create table alert_rule (
+  id uuid not null,
+  organization_id uuid not null,
+  cluster_id uuid not null,
+  target_type text not null,
+  target_id uuid not null,
+  target_project_id uuid,
+  name text not null,
+  description text not null,
+  tag text not null,
+  condition jsonb not null,
+  for_duration text not null,
+  for_seconds integer not null,
+  severity text not null,
+  presentation jsonb not null,
+  enabled boolean not null,
+  set_by uuid,
+  set_with uuid,
+  evaluated_at timestamp with time zone,
+  problem text,
+  next_at timestamp with time zone not null default now(),
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  failures integer not null default 0,
+  failed_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint alert_rule_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint alert_rule_organization_id_id_key UNIQUE (organization_id, id),
+  constraint alert_rule_pkey PRIMARY KEY (id),
+  constraint alert_rule_set_by_fkey FOREIGN KEY (set_by) REFERENCES user_account(id),
+  constraint alert_rule_severity_check CHECK ((severity = ANY (ARRAY['LOW'::text, 'MEDIUM'::text, 'HIGH'::text, 'CRITICAL'::text])))
+);
+CREATE INDEX alert_rule_due ON public.alert_rule USING btree (next_at);
+CREATE INDEX alert_rule_organization ON public.alert_rule USING btree (organization_id, created_at, id);
+
+create table alert_rule_receiver (
+  organization_id uuid not null,
+  rule_id uuid not null,
+  receiver_id uuid not null,
+  is_current boolean not null default false,
+  error text,
+  constraint alert_rule_receiver_organization_id_receiver_id_fkey FOREIGN KEY (organization_id, receiver_id) REFERENCES alert_receiver(organization_id, id) ON DELETE CASCADE,
+  constraint alert_rule_receiver_organization_id_rule_id_fkey FOREIGN KEY (organization_id, rule_id) REFERENCES alert_rule(organization_id, id) ON DELETE CASCADE,
+  constraint alert_rule_receiver_pkey PRIMARY KEY (rule_id, receiver_id)
+);
+CREATE INDEX alert_rule_receiver_receiver ON public.alert_rule_receiver USING btree (organization_id, receiver_id);
 
 create table api_token (
   id uuid not null,
@@ -372,6 +478,7 @@ create table commit_status (
   created_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
+  origin text,
   constraint commit_status_deployment_id_service_id_host_owner_name_comm_key UNIQUE (deployment_id, service_id, host, owner, name, commit),
   constraint commit_status_git_token_id_fkey FOREIGN KEY (git_token_id) REFERENCES git_token(id) ON DELETE CASCADE,
   constraint commit_status_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE CASCADE,
@@ -497,6 +604,7 @@ create table database_backup (
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
   expires_at timestamp with time zone,
+  of_fork boolean not null default false,
   constraint database_backup_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint database_backup_organization_id_id_key UNIQUE (organization_id, id),
   constraint database_backup_origin_check CHECK ((origin = ANY (ARRAY['MANUAL'::text, 'DAILY'::text, 'BEFORE_DELETE'::text, 'BEFORE_RESTORE'::text]))),
@@ -599,6 +707,7 @@ create table deployment (
   kinds text[] not null default '{}'::text[],
   attempt_number integer not null default 0,
   resting boolean not null default false,
+  epoch integer,
   constraint deployment_action_check CHECK ((action = ANY (ARRAY['DEPLOY'::text, 'STOP'::text, 'RESTART'::text, 'DELETE'::text, 'UNINSTALL'::text, 'RUN'::text]))),
   constraint deployment_environment_id_number_key UNIQUE (environment_id, number),
   constraint deployment_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
@@ -744,6 +853,9 @@ create table environment (
   deleting boolean not null default false,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  fork_ref text,
+  fork_commit text,
+  constraint environment_fork CHECK (((fork_ref IS NULL) = (fork_commit IS NULL))),
   constraint environment_mode_check CHECK ((mode = ANY (ARRAY['DEVELOPMENT'::text, 'PREVIEW'::text, 'PRODUCTION'::text, 'STAGING'::text]))),
   constraint environment_organization_id_cluster_id_fkey FOREIGN KEY (organization_id, cluster_id) REFERENCES cluster(organization_id, id),
   constraint environment_organization_id_id_key UNIQUE (organization_id, id),
@@ -804,6 +916,7 @@ create table git_branch (
   claim_token uuid,
   lease_until timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  wanted integer not null default 0,
   constraint git_branch_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint git_branch_organization_id_repository_branch_key UNIQUE (organization_id, repository, branch),
   constraint git_branch_pkey PRIMARY KEY (id)
@@ -833,6 +946,10 @@ create table git_push (
   created_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
+  asks integer not null default 0,
+  failures integer not null default 0,
+  asked_at timestamp with time zone,
+  pushes jsonb,
   constraint git_push_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint git_push_organization_id_repository_body_digest_key UNIQUE (organization_id, repository, body_digest),
   constraint git_push_organization_id_repository_delivery_id_key UNIQUE (organization_id, repository, delivery_id),
@@ -842,6 +959,7 @@ create table git_push (
 CREATE INDEX git_push_ended ON public.git_push USING btree (organization_id, repository, number DESC) WHERE (status = 'ENDED'::text);
 CREATE INDEX git_push_ended_at ON public.git_push USING btree (ended_at) WHERE (status = 'ENDED'::text);
 CREATE INDEX git_push_open ON public.git_push USING btree (organization_id, repository, number) WHERE (status <> 'ENDED'::text);
+CREATE INDEX git_push_succeeded ON public.git_push USING btree (organization_id, repository, branch, before_commit) WHERE ((status = 'ENDED'::text) AND (error IS NULL) AND (before_commit IS NOT NULL));
 
 create table git_token (
   id uuid not null,
@@ -908,6 +1026,28 @@ create table idempotency_record (
 );
 CREATE INDEX idempotency_record_age ON public.idempotency_record USING btree (created_at);
 
+create table image_tag (
+  id uuid not null,
+  organization_id uuid not null,
+  registry_id uuid not null,
+  image_name text not null,
+  tag text not null,
+  image text,
+  put_off uuid[] not null default '{}'::uuid[],
+  looked_at timestamp with time zone,
+  failures integer not null default 0,
+  error text,
+  next_at timestamp with time zone not null default now(),
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint image_tag_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint image_tag_organization_id_registry_id_fkey FOREIGN KEY (organization_id, registry_id) REFERENCES container_registry(organization_id, id) ON DELETE CASCADE,
+  constraint image_tag_organization_id_registry_id_image_name_tag_key UNIQUE (organization_id, registry_id, image_name, tag),
+  constraint image_tag_pkey PRIMARY KEY (id)
+);
+CREATE INDEX image_tag_due ON public.image_tag USING btree (next_at);
+
 create table installation (
   singleton boolean not null default true,
   id uuid not null,
@@ -920,6 +1060,7 @@ create table installation (
   audit_key bytea,
   audited_since timestamp with time zone not null default now(),
   first_organization_id uuid,
+  timeline text default current_timeline(),
   constraint installation_pkey PRIMARY KEY (singleton),
   constraint installation_singleton_check CHECK (singleton)
 );
@@ -951,6 +1092,7 @@ create table job_execution (
   created_at timestamp with time zone not null default now(),
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
+  epoch integer,
   constraint job_execution_concurrency_check CHECK ((concurrency = ANY (ARRAY['Allow'::text, 'Forbid'::text, 'Replace'::text]))),
   constraint job_execution_event_check CHECK ((event = ANY (ARRAY['START'::text, 'STOP'::text, 'DELETE'::text, 'CRON'::text]))),
   constraint job_execution_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE SET NULL (deployment_id),
@@ -1086,6 +1228,46 @@ create table outbox (
 );
 CREATE INDEX outbox_topic ON public.outbox USING btree (topic, id);
 
+create table preview (
+  id uuid not null,
+  organization_id uuid not null,
+  pull_request_id uuid not null,
+  source_id uuid,
+  environment_id uuid,
+  wanted text not null,
+  applied_commit text,
+  awaited jsonb not null default '{}'::jsonb,
+  looked_commit text,
+  status text not null default 'WAITING'::text,
+  outcome text,
+  error text,
+  attempts integer not null default 0,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  due_at timestamp with time zone not null default now(),
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  approved_commit text,
+  approved_by uuid,
+  approved_with uuid,
+  approved_at timestamp with time zone,
+  constraint preview_approval CHECK (((approved_commit IS NULL) = (approved_at IS NULL))),
+  constraint preview_approved_by_fkey FOREIGN KEY (approved_by) REFERENCES user_account(id),
+  constraint preview_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE SET NULL (environment_id),
+  constraint preview_organization_id_pull_request_id_fkey FOREIGN KEY (organization_id, pull_request_id) REFERENCES pull_request(organization_id, id) ON DELETE CASCADE,
+  constraint preview_organization_id_source_id_fkey FOREIGN KEY (organization_id, source_id) REFERENCES environment(organization_id, id) ON DELETE SET NULL (source_id),
+  constraint preview_outcome_check CHECK ((outcome = ANY (ARRAY['PREVIEWED'::text, 'AWAITS_APPROVAL'::text, 'NOT_AFFECTED'::text, 'REFUSED'::text, 'REMOVED'::text]))),
+  constraint preview_pkey PRIMARY KEY (id),
+  constraint preview_pull_request_id_source_id_key UNIQUE (pull_request_id, source_id),
+  constraint preview_status_check CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'ENDED'::text]))),
+  constraint preview_wanted_check CHECK ((wanted = ANY (ARRAY['PRESENT'::text, 'ABSENT'::text])))
+);
+CREATE INDEX preview_due ON public.preview USING btree (due_at) WHERE (status <> 'ENDED'::text);
+CREATE INDEX preview_organization ON public.preview USING btree (organization_id) WHERE (environment_id IS NOT NULL);
+CREATE INDEX preview_source ON public.preview USING btree (source_id);
+CREATE UNIQUE INDEX preview_environment ON public.preview USING btree (environment_id);
+
 create table project (
   id uuid not null,
   organization_id uuid not null,
@@ -1140,6 +1322,87 @@ create table published_port (
   constraint published_port_protocol_check CHECK ((protocol = ANY (ARRAY['TCP'::text, 'UDP'::text])))
 );
 CREATE INDEX published_port_service ON public.published_port USING btree (organization_id, service_id);
+
+create table pull_request (
+  id uuid not null,
+  organization_id uuid not null,
+  repository text not null,
+  number bigint not null,
+  state text not null,
+  is_fork boolean not null,
+  is_labelled boolean not null default false,
+  is_asked boolean not null default false,
+  head_branch text not null,
+  head_commit text not null,
+  base_branch text not null,
+  base_is_default boolean not null,
+  base_commit text,
+  changed_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  provider text,
+  title text,
+  author text,
+  head_repository text,
+  constraint pull_request_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint pull_request_organization_id_id_key UNIQUE (organization_id, id),
+  constraint pull_request_organization_id_repository_number_key UNIQUE (organization_id, repository, number),
+  constraint pull_request_pkey PRIMARY KEY (id),
+  constraint pull_request_state_check CHECK ((state = ANY (ARRAY['OPEN'::text, 'CLOSED'::text])))
+);
+
+create table pull_request_call (
+  id uuid not null,
+  number bigint not null generated as identity,
+  organization_id uuid not null,
+  repository text not null,
+  delivery_id text not null,
+  body_digest text not null,
+  sender text not null,
+  is_comment boolean not null,
+  body text,
+  status text not null default 'WAITING'::text,
+  error text,
+  attempts integer not null default 0,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint pull_request_call_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint pull_request_call_organization_id_repository_body_digest_key UNIQUE (organization_id, repository, body_digest),
+  constraint pull_request_call_organization_id_repository_delivery_id_key UNIQUE (organization_id, repository, delivery_id),
+  constraint pull_request_call_pkey PRIMARY KEY (id),
+  constraint pull_request_call_status_check CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'ENDED'::text])))
+);
+CREATE INDEX pull_request_call_ended_at ON public.pull_request_call USING btree (ended_at) WHERE (status = 'ENDED'::text);
+CREATE INDEX pull_request_call_open ON public.pull_request_call USING btree (organization_id, repository, number) WHERE (status <> 'ENDED'::text);
+
+create table pull_request_report (
+  id uuid not null,
+  organization_id uuid not null,
+  pull_request_id uuid not null,
+  comment_id text,
+  comment_is_gone boolean not null default false,
+  told_comment text,
+  told_statuses jsonb not null default '{}'::jsonb,
+  told_at timestamp with time zone not null default now(),
+  requests integer not null default 1,
+  status text not null default 'WAITING'::text,
+  error text,
+  attempts integer not null default 0,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  due_at timestamp with time zone not null default now(),
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint pull_request_report_organization_id_pull_request_id_fkey FOREIGN KEY (organization_id, pull_request_id) REFERENCES pull_request(organization_id, id) ON DELETE CASCADE,
+  constraint pull_request_report_pkey PRIMARY KEY (id),
+  constraint pull_request_report_pull_request_id_key UNIQUE (pull_request_id),
+  constraint pull_request_report_status_check CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'ENDED'::text])))
+);
+CREATE INDEX pull_request_report_due ON public.pull_request_report USING btree (due_at) WHERE (status <> 'ENDED'::text);
 
 create table queue_finding (
   id text not null,
@@ -1299,6 +1562,7 @@ END) stored,
   constraint service_wanted_check CHECK ((wanted = ANY (ARRAY['absent'::text, 'stopped'::text, 'running'::text])))
 );
 CREATE INDEX service_auto_deploy ON public.service USING btree (organization_id) WHERE (COALESCE((spec ->> 'auto_deploy'::text), ((spec -> 'auto_deploy_config'::text) ->> 'auto_deploy'::text)) = 'true'::text);
+CREATE INDEX service_auto_preview ON public.service USING btree (organization_id) WHERE ((spec ->> 'auto_preview'::text) = 'true'::text);
 CREATE INDEX service_container_registry ON public.service USING btree (container_registry_id) WHERE (container_registry_id IS NOT NULL);
 CREATE INDEX service_git_token ON public.service USING btree (git_token_id) WHERE (git_token_id IS NOT NULL);
 CREATE INDEX service_helm_repository ON public.service USING btree (helm_repository_id) WHERE (helm_repository_id IS NOT NULL);
@@ -1336,6 +1600,39 @@ create table sign_up (
   constraint sign_up_pkey PRIMARY KEY (id),
   constraint sign_up_user_id_fkey FOREIGN KEY (user_id) REFERENCES user_account(id) ON DELETE CASCADE,
   constraint sign_up_user_id_key UNIQUE (user_id)
+);
+
+create table source_upload (
+  id uuid not null,
+  organization_id uuid not null,
+  service_id uuid not null,
+  commit_id text not null,
+  tree_id text not null,
+  author text not null,
+  message text not null,
+  committed_at timestamp with time zone not null,
+  files integer not null,
+  unpacked_bytes bigint not null,
+  packed_bytes bigint not null,
+  created_at timestamp with time zone not null default now(),
+  stored_at timestamp with time zone,
+  requested_at timestamp with time zone not null default now(),
+  constraint source_upload_commit_id_check CHECK ((commit_id ~ '^[0-9a-f]{40}$'::text)),
+  constraint source_upload_organization_id_id_key UNIQUE (organization_id, id),
+  constraint source_upload_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint source_upload_pkey PRIMARY KEY (id),
+  constraint source_upload_tree_id_check CHECK ((tree_id ~ '^[0-9a-f]{40}$'::text))
+);
+CREATE INDEX source_upload_commit ON public.source_upload USING btree (service_id, commit_id);
+CREATE UNIQUE INDEX source_upload_tree ON public.source_upload USING btree (service_id, tree_id) WHERE (stored_at IS NOT NULL);
+
+create table source_upload_part (
+  organization_id uuid not null,
+  upload_id uuid not null,
+  number integer not null,
+  content bytea not null,
+  constraint source_upload_part_organization_id_upload_id_fkey FOREIGN KEY (organization_id, upload_id) REFERENCES source_upload(organization_id, id) ON DELETE CASCADE,
+  constraint source_upload_part_pkey PRIMARY KEY (upload_id, number)
 );
 
 create table stream_event (
@@ -1775,6 +2072,18 @@ begin
   join environment e on e.organization_id = new.organization_id and e.id = new.environment_id
   join cluster c on c.organization_id = e.organization_id and c.id = e.cluster_id
   on conflict do nothing;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.current_timeline()
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+begin
+  return substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8);
+exception when others then
+  -- Standbys, and servers that hide their log, tell none.
   return null;
 end $function$;
 

@@ -4,19 +4,24 @@ import type { Runtimes } from '#app/runtimes.ts';
 import type { OrganizationSources } from '#services/sources/sources.ts';
 import { NodeHousekeeping } from '#housekeeping/index.ts';
 import { createExecutionWorker, createWorker } from '#app/engine.ts';
-import { createStates } from '#app/terraform.ts';
+import { createStates, listenForStates } from '#app/terraform.ts';
 import { MACHINE_RECORDS } from '#clusters/machine-records.ts';
 import { TASKS } from '#app/tasks.ts';
 import { CertificateWatcher } from '#services/capabilities/service/custom-domains/certificate-watcher.ts';
 import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
+import { createAlertDelivery, createAlertEvaluation } from '#delivery/alerts/index.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { AuditSealer, Witness } from '#platform/events/chain/index.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
+import { createMailClient } from '#platform/mail-client/index.ts';
 import { listenForWork } from '#platform/work/index.ts';
 import { Schedule } from '#platform/work/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { createClusterWorker } from '#clusters/work/worker.ts';
 import { DEPLOYMENTS_BY_KIND, KINDS } from '#services/mount.ts';
+import { createImages } from '#services/images/registry-images.ts';
+import { createTagLoop } from '#services/moved-tags/index.ts';
+import { createPreviewLoops } from '#services/previews/index.ts';
 import { createPushLoops } from '#services/pushes/index.ts';
 import { submit } from '#services/capabilities/service/actions/request.ts';
 import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
@@ -24,6 +29,7 @@ import { START_AGAIN } from '#services/capabilities/service/rollback/index.ts';
 import { BackupWorker } from '#services/kinds/database/backups/worker.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { folderBytes } from '#runtimes/tools/folder-size.ts';
+import { removeAbandoned } from '#runtimes/tools/work-folders.ts';
 import { createArgoCdLoop } from '#services/kinds/argocd-app/index.ts';
 
 /** Starts everything that works without being asked over HTTP, and answers what stops it again. */
@@ -51,11 +57,12 @@ export async function startBackground(
       }
     },
   });
-  const webhooks = createWebhookDelivery({
-    platform,
-    nodeId: base.nodeId,
-    http: createHttpClient({ allowedPrivateAddresses: base.settings.allowedPrivateAddresses }),
-  });
+  const { allowedPrivateAddresses } = base.settings;
+  const http = createHttpClient({ allowedPrivateAddresses });
+  const mail = createMailClient({ allowedPrivateAddresses });
+  const webhooks = createWebhookDelivery({ platform, nodeId: base.nodeId, http });
+  const alerts = createAlertDelivery({ platform, nodeId: base.nodeId, outgoing: { http, mail } });
+  const rules = createAlertEvaluation(platform, base.nodeId);
   const argoCd = createArgoCdLoop(platform, base.nodeId);
   const backups = new BackupWorker({
     platform,
@@ -63,11 +70,13 @@ export async function startBackground(
     runtimes,
   });
   const pushes = createPushLoops({ platform, kinds: KINDS, sources }, base.nodeId);
-  const others = [executions, clusters, argoCd, webhooks, backups, ...pushes];
+  const tags = createTagLoop({ platform, kinds: KINDS, images: createImages(platform) }, base.nodeId);
+  const previews = createPreviewLoops({ platform, kinds: KINDS, sources }, base.nodeId);
+  const others = [executions, clusters, argoCd, webhooks, alerts, rules, backups, ...pushes, tags, ...previews];
   const loops = [deployments, ...others];
   const messages = listenForWork(base.directConfig, loops, platform);
   const schedule = new Schedule(TASKS, { platform, nodeId: base.nodeId });
-  const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation.epoch));
+  const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation));
   const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics, runtimes);
   const watcher = new RunningWatcher({
     platform,
@@ -84,6 +93,7 @@ export async function startBackground(
     installation,
     registry: metrics,
     folderBytes,
+    removeAbandoned,
     checkoutMeter: new TreeMeter(),
     kinds: DEPLOYMENTS_BY_KIND,
     stopService: (context, place, id) => submit(context, place, 'STOP', [id], { automatic: true }),
@@ -103,6 +113,7 @@ export async function startBackground(
     await states.close();
   };
   try {
+    await listenForStates(platform, states);
     await base.patiently(() => deployments.start());
     for (const loop of others) loop.start();
     await base.patiently(() => schedule.start());

@@ -1,12 +1,11 @@
-import type { Server } from 'node:net';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { TestGateway, leftoversOf, openCluster } from '#runtimes/kubernetes/testing.ts';
+import { leftoversOf, type openCluster } from '#runtimes/kubernetes/testing.ts';
 import { findOrStartEngine, stopEngine } from '#test/harness/docker-engine.ts';
 import { addBusybox, BUSYBOX_IMAGE, importImage } from '#test/harness/docker-images.ts';
-import { letPull } from '#test/harness/kubernetes-registry.ts';
-import { Program } from '#test/harness/program.ts';
-import { startRegistry, type TestRegistry } from '#test/harness/registry.ts';
+import { KubernetesProgram } from '#test/harness/kubernetes-program.ts';
+import type { Program } from '#test/harness/program.ts';
+import type { TestRegistry } from '#test/harness/registry.ts';
 import type { TestRepository } from '#test/harness/repository.ts';
 
 const cluster = inject('kubernetes');
@@ -24,9 +23,9 @@ COPY index.html /index.html
 CMD ["sh", "-c", "trap 'exit 0' TERM; cd /; httpd -f -p 8080 & wait"]
 `;
 
+let place: KubernetesProgram;
 let program: Program;
 let registry: TestRegistry;
-let forwarder: Server;
 let repository: TestRepository;
 let administrator: ReturnType<typeof openCluster>['cluster'];
 let organization: string;
@@ -38,9 +37,7 @@ let hostname: string;
 const commit = (text: string) => repository.commit({ Dockerfile: DOCKERFILE, 'index.html': text });
 const deploy = (body?: object) => program.ask('POST', `/application/${application}/deploy?wait=100`, body);
 const clusterUrl = () => `/organization/${organization}/cluster/${clusterId}`;
-const served = async () =>
-  (await new TestGateway({ ...administrator, installation: program.running.base.installation.id }).get(hostname, '/'))
-    .body;
+const served = async () => (await place.gateway().get(hostname, '/')).body;
 
 /** Returns the names of the steps of the newest deployment. */
 async function lastSteps(): Promise<string[]> {
@@ -78,31 +75,19 @@ beforeAll(async () => {
   if (engine === null) return;
   const docker = new Docker({ socketPath: engine.socketPath });
   await importImage(docker, BUSYBOX_IMAGE, addBusybox);
-  administrator = openCluster(cluster, 'none').cluster;
-  registry = await startRegistry({ auth: 'htpasswd' });
-  forwarder = await letPull(cluster, registry);
-  program = await Program.start({
-    QUARTERDECK_RUNTIME: 'fake',
-    QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: `127.0.0.0/8, ${cluster.nodeAddress}/32`,
-    DOCKER_HOST: `unix://${engine.socketPath}`,
-  });
+  const settings = { DOCKER_HOST: `unix://${engine.socketPath}` };
+  place = await KubernetesProgram.start(cluster, { settings, registry: { auth: 'htpasswd' } });
+  ({ program, registry, organization, administrator } = place);
   repository = program.makeRepository();
-  organization = (await program.ask('GET', '/organization')).results[0].id;
-  const body = { name: 'k8s', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'kubernetes' };
-  clusterId = (await program.ask('POST', `/organization/${organization}/cluster`, body)).id;
-  await program.putText(`${clusterUrl()}/kubeconfig`, cluster.kubeconfig, 'application/x-yaml');
-  await program.ask('POST', `${clusterUrl()}/deploy?wait=60`);
-  const project = (await program.ask('POST', `/organization/${organization}/project`, { name: 'shop' })).id;
-  const made = await program.ask('POST', `/project/${project}/environment`, { name: 'k8s', cluster_id: clusterId });
-  environment = made.id;
+  clusterId = await place.makeCluster();
+  await place.useKubeconfig(clusterId);
+  await place.deployCluster(clusterId);
+  environment = await place.makeEnvironment(clusterId);
 }, 120_000);
 
 afterAll(async () => {
   if (engine === null) return;
-  await program.close();
-  forwarder.close();
-  await registry.stop();
-  await administrator.connection.close();
+  await place.close();
   await stopEngine(engine);
 }, 120_000);
 

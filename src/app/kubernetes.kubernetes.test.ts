@@ -1,22 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { parse } from 'yaml';
 import { rbacManifest } from '#app/kubernetes.ts';
-import { TestGateway, leftoversOf, openCluster } from '#runtimes/kubernetes/testing.ts';
+import { leftoversOf, type openCluster } from '#runtimes/kubernetes/testing.ts';
 import { findProgram } from '#runtimes/tools/find-program.ts';
 import { makeAccount, type ManifestObject } from '#test/harness/kubernetes-account.ts';
-import { letPull } from '#test/harness/kubernetes-registry.ts';
-import { Program } from '#test/harness/program.ts';
-import { startRegistry, type TestRegistry } from '#test/harness/registry.ts';
+import { KubernetesProgram } from '#test/harness/kubernetes-program.ts';
+import type { Program } from '#test/harness/program.ts';
 
 const cluster = inject('kubernetes');
 const ACCOUNT = `account-${randomUUID().slice(0, 8)}`;
 
+let place: KubernetesProgram;
 let program: Program;
-let registry: TestRegistry;
-let forwarder: Server;
 let organization: string;
 let environment: string;
 let clusterId: string;
@@ -24,14 +21,10 @@ let registryId: string;
 let administrator: ReturnType<typeof openCluster>['cluster'];
 
 const connectCluster = async (name: string, kubeconfig: string): Promise<string> => {
-  const body = { name, region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'kubernetes' };
-  const { id } = await program.ask('POST', `/organization/${organization}/cluster`, body);
-  await replaceKubeconfig(id, kubeconfig);
+  const id = await place.makeCluster(name);
+  await place.useKubeconfig(id, kubeconfig);
   return id;
 };
-
-const replaceKubeconfig = (id: string, kubeconfig: string) =>
-  program.putText(`/organization/${organization}/cluster/${id}/kubeconfig`, kubeconfig, 'application/x-yaml');
 
 const warningsOf = async (of: string): Promise<unknown[]> => (await program.ask('GET', `${of}/status`)).warnings ?? [];
 
@@ -57,9 +50,8 @@ async function changeByHand(of: string, object: string): Promise<void> {
 }
 
 beforeAll(async () => {
-  administrator = openCluster(cluster, 'none').cluster;
-  registry = await startRegistry();
-  if (cluster.directory !== null) forwarder = await letPull(cluster, registry);
+  place = await KubernetesProgram.start(cluster);
+  ({ program, organization, administrator } = place);
   const busybox = { content: await readFile(findProgram('busybox')!), mode: 0o755 };
   const Cmd = [
     '/bin/busybox',
@@ -68,25 +60,14 @@ beforeAll(async () => {
     'trap "exit 0" TERM; echo serving; cd /; /bin/busybox httpd -f -p 8080 & wait',
   ];
   for (const tag of ['1', '2'])
-    await registry.pushImage('shop', tag, {
+    await place.registry.pushImage('shop', tag, {
       files: { 'bin/busybox': busybox, 'index.html': `release ${tag}` },
       config: { Cmd },
     });
-  program = await Program.start({
-    QUARTERDECK_RUNTIME: 'fake',
-    QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: `127.0.0.0/8, ${cluster.nodeAddress}/32`,
-  });
-  organization = (await program.ask('GET', '/organization')).results[0].id;
-  const ofRegistry = { name: 'images', kind: 'GENERIC_CR', url: registry.url, config: {} };
-  registryId = (await program.ask('POST', `/organization/${organization}/containerRegistry`, ofRegistry)).id;
+  registryId = await place.makeImageRegistry();
 }, 120_000);
 
-afterAll(async () => {
-  await program.close();
-  forwarder?.close();
-  await registry.stop();
-  await administrator.connection.close();
-}, 120_000);
+afterAll(() => place.close(), 120_000);
 
 describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
   test(
@@ -120,9 +101,7 @@ describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
     'runs a container of a registry: deployed, read, restarted, rolled on and back, stopped, removed',
     { timeout: 240_000 },
     async () => {
-      const project = (await program.ask('POST', `/organization/${organization}/project`, { name: 'shop' })).id;
-      const made = await program.ask('POST', `/project/${project}/environment`, { name: 'k8s', cluster_id: clusterId });
-      environment = made.id;
+      environment = await place.makeEnvironment(clusterId);
       const container = await program.ask('POST', `/environment/${environment}/container`, {
         name: 'shop',
         registry_id: registryId,
@@ -138,8 +117,7 @@ describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
       const of = `/container/${container.id}`;
       const act = (action: string, body?: object) => program.ask('POST', `${of}/${action}?wait=100`, body);
       await act('deploy');
-      const { installation } = program.running.base;
-      const gateway = new TestGateway({ ...administrator, installation: installation.id });
+      const gateway = place.gateway();
       const { results: links } = await program.ask('GET', `${of}/link`);
       const { hostname } = new URL(links[0].url);
       const served = async () => (await gateway.get(hostname, '/')).body;
@@ -205,11 +183,11 @@ describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
       const url = `/organization/${organization}/cluster/${clusterId}`;
       const revoked = parse(cluster.kubeconfig) as { users: { user: object }[] };
       revoked.users[0]!.user = { token: 'revoked' };
-      await replaceKubeconfig(clusterId, JSON.stringify(revoked));
+      await place.useKubeconfig(clusterId, JSON.stringify(revoked));
       expect(await program.ask('POST', `${url}/deploy?wait=60`)).toMatchObject({ status: 'DEPLOYMENT_ERROR' });
       const { results } = await program.ask('GET', `${url}/logs`);
       expect(results.at(-1).error.user_log_message).toContain('replace the kubeconfig');
-      await replaceKubeconfig(clusterId, cluster.kubeconfig);
+      await place.useKubeconfig(clusterId);
       expect(await program.ask('POST', `${url}/deploy?wait=60`)).toMatchObject({ status: 'DEPLOYED' });
     },
   );

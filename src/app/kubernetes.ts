@@ -6,14 +6,24 @@ import { createBuiltImages } from '#services/images/built-images.ts';
 
 export { rbacManifest } from '#runtimes/kubernetes/rights.ts';
 
+const NO_STATE_URL =
+  'Pods of the cluster know no address of this service: set QUARTERDECK_TERRAFORM_STATE_URL to a URL that leads from them to QUARTERDECK_TERRAFORM_STATE_PORT of its workers, and start it again.';
+
 /** Creates the runtimes of Kubernetes clusters, each with its first use. One engine builds for all of them. */
-export function kubernetesClusters({ platform, installation: { id: installation }, nodeId }: Base): ConnectedClusters {
-  const { settings, log } = platform;
+export function kubernetesClusters({
+  platform,
+  installation: { id: installation },
+  nodeId,
+}: Pick<Base, 'platform' | 'installation' | 'nodeId'>): ConnectedClusters {
+  const { settings, log, vault } = platform;
   const builder = createDockerBuilder({ ...settings, installation, log: (line) => log.info(line) });
   return new ConnectedClusters(platform, async (clusterId, access, renewed) => {
     const { createKubernetesRuntime } = await import('#runtimes/kubernetes/index.ts');
     const policy = createHttpClient(settings).addressPolicy;
     const images = { builder, registries: createBuiltImages(platform, { clusterId, nodeId }) };
-    return createKubernetesRuntime({ installation, access, renewed, policy, images, helm: settings.helm });
+    const recordKey = vault.deriveKey(`kubernetes-records/${clusterId}`);
+    const { helm, terraformStateUrl } = settings;
+    const unreachedBy = terraformStateUrl ? null : NO_STATE_URL;
+    return createKubernetesRuntime({ installation, access, renewed, policy, images, helm, unreachedBy, recordKey });
   });
 }

@@ -4,7 +4,7 @@ import { deploymentStageRoutes } from '#resources/deployment-stage/index.ts';
 import { clusterNeeds } from '#app/clusters.ts';
 import { documentRoute } from '#services/api-document/route.ts';
 import { noImages } from '#services/images/registry-images.ts';
-import { noRepositories } from '#services/sources/repository-reader.ts';
+import { noFolders, noRepositories } from '#services/sources/repository-reader.ts';
 import { noRuntime } from '#runtimes/no-runtime.ts';
 import { clusterRoutes, type ClusterNeeds } from '#resources/cluster/index.ts';
 import { alertReceiverRoutes } from '#resources/alert-receiver/index.ts';
@@ -36,7 +36,7 @@ import { secretManagerAccessRoutes } from '#resources/secret-manager-access/inde
 import { signUpRoutes } from '#resources/sign-up/index.ts';
 import { eventRoutes } from '#resources/event/index.ts';
 import { eventStreamRoutes } from '#resources/event-stream/index.ts';
-import { noStreams, type EventStreams } from '#platform/events/stream.ts';
+import { noStreams } from '#platform/events/stream.ts';
 import { webhookRoutes } from '#resources/webhook/index.ts';
 import { deleteProject } from '#services/capabilities/environment/actions/delete.ts';
 import { checkModeChange } from '#services/capabilities/environment/clone/index.ts';
@@ -48,13 +48,13 @@ import { terraformRepositoryRoutes } from '#services/terraform-repository/index.
 import type { ServiceNeeds } from '#services/service/needs.ts';
 
 /** Every endpoint of the program. */
-export function allRoutes(
-  needs: Partial<ServiceNeeds & ClusterNeeds & OrganizationRoutesNeeds & { streams: EventStreams }> = {},
-): Route[] {
+export function allRoutes(needs: Partial<ServiceNeeds & ClusterNeeds & OrganizationRoutesNeeds> = {}): Route[] {
   const services: ServiceNeeds = {
     resolver: createResolver(),
     repositories: noRepositories,
+    storeFolder: noFolders,
     images: noImages,
+    streams: noStreams,
     machineId: null,
     runtimeOf: noRuntime,
     terraformPrograms: async () => [],
@@ -89,7 +89,7 @@ export function allRoutes(
     ...deploymentStageRoutes,
     ...deploymentRuleRoutes,
     ...eventRoutes,
-    ...eventStreamRoutes(needs.streams ?? noStreams),
+    ...eventStreamRoutes(services.streams),
     ...webhookRoutes,
     ...alertReceiverRoutes,
     ...alertRuleRoutes,

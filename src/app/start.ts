@@ -98,6 +98,7 @@ export async function start(
       const needs = {
         streams,
         repositories: createRepositoryReader(sources),
+        storeFolder: sources.storeFolder,
         images: createImages(base.platform),
         resolver: createResolver(settings.dnsServers),
         machineId: base.nodeId,

@@ -8,13 +8,16 @@ import { maintainEventPartitions } from '#platform/events/partitions.ts';
 import { removeOldRecords } from '#platform/http/idempotency.ts';
 import type { RecurringTask } from '#platform/work/schedule.ts';
 import { removeOldStreamEvents } from '#delivery/stream/index.ts';
+import { ALERT_TASKS } from '#delivery/alerts/index.ts';
 import { WEBHOOK_TASKS } from '#delivery/webhooks/index.ts';
 import { rewrapOlder } from '#platform/vault/rotation.ts';
 import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/service/custom-domains/tasks.ts';
 import { DATABASE_TASKS } from '#services/kinds/database/backups/tasks.ts';
-import { PUSH_TASKS } from '#services/mount.ts';
+import { PREVIEW_TASKS } from '#services/previews/index.ts';
+import { FOLLOWING_TASKS } from '#services/mount.ts';
 import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
+import { UPLOAD_TASKS } from '#services/sources/uploads/index.ts';
 import { deleteExpiredEnvironments } from '#services/capabilities/environment/actions/expiry.ts';
 import { removeExpiredReports } from '#services/capabilities/environment/history/build-report.ts';
 
@@ -58,9 +61,12 @@ export const TASKS: RecurringTask[] = [
     run: async ({ db, vault }, signal) => void (await rewrapOlder(db, vault, signal)),
   },
   ...WEBHOOK_TASKS,
+  ...ALERT_TASKS,
   ...CUSTOM_DOMAIN_TASKS,
   ...DATABASE_TASKS,
   ...AGENTIC_TASKS,
-  ...PUSH_TASKS,
+  ...FOLLOWING_TASKS,
+  ...UPLOAD_TASKS,
+  ...PREVIEW_TASKS,
   ...RETENTION_TASKS,
 ];

@@ -1,4 +1,5 @@
 import { BACKUP_REPORTS } from '#services/kinds/database/backups/worker.ts';
+import { ALERT_REPORT, RULE_REPORT } from '#delivery/alerts/index.ts';
 import { WEBHOOK_REPORT } from '#delivery/webhooks/index.ts';
 import { DEPLOYMENT_REPORT } from '#deployments/executor/worker.ts';
 import { EXECUTION_REPORT } from '#deployments/executions/worker.ts';
@@ -8,6 +9,8 @@ import type { Settings } from '#platform/settings/index.ts';
 import type { NamedWorkStatus } from '#platform/work/gauges.ts';
 import type { WorkReport } from '#platform/work/index.ts';
 import { SCHEDULE_REPORT } from '#platform/work/schedule.ts';
+import { PREVIEW_REPORTS } from '#services/previews/index.ts';
+import { TAG_REPORT } from '#services/moved-tags/index.ts';
 import { PUSH_REPORTS } from '#services/pushes/index.ts';
 import { CLUSTER_WORK_REPORT } from '#clusters/work/worker.ts';
 import { ARGO_CD_REPORT } from '#services/kinds/argocd-app/index.ts';
@@ -20,7 +23,11 @@ export const WORK_REPORTS: WorkReport[] = [
   ...BACKUP_REPORTS,
   ARGO_CD_REPORT,
   WEBHOOK_REPORT,
+  ALERT_REPORT,
+  RULE_REPORT,
   ...PUSH_REPORTS,
+  TAG_REPORT,
+  ...PREVIEW_REPORTS,
   SCHEDULE_REPORT,
 ];
 

@@ -4,6 +4,7 @@ import type { VerifyOptions } from '#cli/audit.ts';
 import type { DrainOptions, NodeOptions } from '#cli/node.ts';
 import type { RestoreOptions } from '#cli/restore.ts';
 import type { TokenOptions } from '#cli/token.ts';
+import type { UpOptions } from '#cli/up.ts';
 import type { WorldOptions } from '#cli/world.ts';
 import { readSettings, SettingsError, type Settings } from '#platform/settings/index.ts';
 
@@ -77,6 +78,16 @@ function createProgram(environment: Environment): Command {
     .option('--keep', 'leave it running without asking')
     .action(async (options: { remove?: true; keep?: true }) =>
       (await import('#cli/demo.ts')).demoCommand(settings(), options),
+    );
+  program
+    .command('up')
+    .description('upload a folder as the source of an application, and deploy it')
+    .argument('[folder]', 'the folder with the Dockerfile', '.')
+    .requiredOption('--application <id>', 'the application, which is there already')
+    .option('--url <url>', 'address of the API; that of the settings without')
+    .option('--token-file <file>', "file with an API token; the data directory's admin-token without")
+    .action(async (folder: string, options: UpOptions) =>
+      (await import('#cli/up.ts')).upCommand(settings(), folder, options),
     );
   program
     .command('backup')

@@ -8,8 +8,8 @@ import { startService, useInstallation } from '#cli/testing.ts';
 import { readSettings } from '#platform/settings/index.ts';
 import { MADE_IMAGES } from '#test/harness/made-images.ts';
 import { removeEverything } from '#test/harness/remove-everything.ts';
-import { freePort } from '#test/harness/secret-managers.ts';
 import { connectTo } from '#test/harness/sockets.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 const { home, settings, here } = useInstallation('machines');
 const secondHome = mkdtempSync(path.join(tmpdir(), 'qd-machines-second-'));

@@ -25,7 +25,13 @@ export type {
   WorkloadOptions,
 } from '#deployments/model/kind.ts';
 export { keepLastLines, maskLines } from '#deployments/logs/failed-instance.ts';
-export { setWarning, WARNING_CODES, type DiskWarning, type WarningCode } from '#deployments/warnings.ts';
+export {
+  clearTagWarnings,
+  setWarning,
+  WARNING_CODES,
+  type DiskWarning,
+  type WarningCode,
+} from '#deployments/warnings.ts';
 export { DiskLimitError, ERROR_CODES, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
 export type { Observed } from '#deployments/model/observed.ts';
 export {
@@ -63,9 +69,11 @@ export {
   discardFailed,
   findExecutionById,
   listExecutions,
+  listFollowedExecutions,
   type ExecutionRow,
+  type FollowedExecution,
 } from '#deployments/executions/queries.ts';
-export { readExecutionLog, readExecutionLogAfter, type ExecutionLine } from '#deployments/executions/log.ts';
+export { readExecutionLog, readExecutionLogAfter, type PlacedLine } from '#deployments/executions/log.ts';
 export { listActiveDeployments, lockRunningOf, lockWaitingPush, type DeploymentRow } from '#deployments/queries.ts';
 export { requestDeployment, snapshotOf, type DeploymentPlace, type DeploymentRequest } from '#deployments/request.ts';
 export { findEarlierExecution, findLastExecution, type EarlierExecution } from '#deployments/rollback.ts';

@@ -7,7 +7,7 @@ import type { Snapshot } from '#deployments/model/snapshot.ts';
 export function outboxEventOf(
   type: DeploymentOutboxEvent['type'],
   deployment: Pick<DeploymentRow, 'id' | 'number' | 'organization_id' | 'snapshot'>,
-  names: Omit<Names, 'runtime'>,
+  names: Omit<Names, 'runtime' | 'isFork'>,
 ): Omit<DeploymentOutboxEvent, 'service' | 'status'> {
   const { projectId, environmentId } = deployment.snapshot as Snapshot;
   return {

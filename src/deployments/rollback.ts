@@ -61,7 +61,7 @@ export async function findEarlierExecution(
       services: Object.fromEntries(
         services.map(({ serviceId: id }) => [
           id,
-          { ...commitsOf(resolution.services[id]), ...imageOf(deployed.get(id)!) },
+          { ...sourcesOf(resolution.services[id]), ...imageOf(deployed.get(id)!) },
         ]),
       ),
     },
@@ -87,8 +87,9 @@ export async function findLastExecution(
   return row && executionIdOf(environmentId, row.number);
 }
 
-const commitsOf = ({ commit, valuesCommit, chart }: ResolvedService = {}) => ({
+const sourcesOf = ({ commit, valuesCommit, chart, imageSource }: ResolvedService = {}) => ({
   commit,
+  ...(imageSource ? { imageSource } : {}),
   ...(valuesCommit ? { valuesCommit } : {}),
   ...(chart ? { chart } : {}),
 });

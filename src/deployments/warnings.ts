@@ -1,6 +1,6 @@
 import { TAKE_DOWN } from '#deployments/model/states.ts';
 import type { ServiceStatusRow } from '#deployments/status-queries.ts';
-import type { Database, Scope } from '#platform/database/index.ts';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
 
 /** Problems that a running service may have with its disk, for programs; the message beside the code is for people. */
 const DISK_WARNINGS = {
@@ -21,6 +21,12 @@ const OBSERVED_WARNINGS = {
 } as const;
 export type ObservedWarning = keyof typeof OBSERVED_WARNINGS;
 
+/** Problems of services that follow a tag of an image. */
+const TAG_WARNINGS = {
+  TAG_NOT_DEPLOYED: 'The tag of the image stands for another image now, and the service could not be deployed with it.',
+} as const;
+export type TagWarning = keyof typeof TAG_WARNINGS;
+
 /** Reasons for which no worker begins a waiting request. */
 const WAITING_WARNINGS = {
   NODE_DRAINED: 'The request waits because its machine is drained: it begins once an operator ends that.',
@@ -29,13 +35,13 @@ const WAITING_WARNINGS = {
 type WaitingWarning = keyof typeof WAITING_WARNINGS;
 
 /** All warnings that a status may have. */
-export const WARNING_CODES = { ...DISK_WARNINGS, ...OBSERVED_WARNINGS, ...WAITING_WARNINGS };
+export const WARNING_CODES = { ...DISK_WARNINGS, ...OBSERVED_WARNINGS, ...TAG_WARNINGS, ...WAITING_WARNINGS };
 export type WarningCode = keyof typeof WARNING_CODES;
 
 /** Warning about a service. */
 export interface ServiceWarning {
-  code: DiskWarning | ObservedWarning;
-  /** Id of the volume, name of the instance, or `instances` or `fields` for all of the service. */
+  code: DiskWarning | ObservedWarning | TagWarning;
+  /** Id of the volume, name of the instance, or `instances`, `fields` or `tag` for all of the service. */
   subject: string;
   message: string;
 }
@@ -90,3 +96,9 @@ export async function setWarning(
     .execute();
   return true;
 }
+
+/** Removes the warnings about tags of services that were saved or released since, in any organization. */
+export const clearTagWarnings = (db: Database) =>
+  sql`delete from service_warning w using service s left join release r on r.id = s.release_id
+    where s.id = w.service_id and s.organization_id = w.organization_id and w.code = ${'TAG_NOT_DEPLOYED' satisfies TagWarning}
+      and greatest(s.updated_at, r.created_at) > w.created_at`.execute(db);

@@ -29,6 +29,7 @@ const FOLDERS: Record<string, DiskKind | null> = {
   volumes: null,
   host: null,
   checkouts: 'checkouts',
+  git: 'checkouts',
   postgres: 'postgres',
 };
 

@@ -1,7 +1,17 @@
 import { DEPLOYMENTS_BY_KIND } from '#services/mount.ts';
 import { submit } from '#services/capabilities/service/actions/request.ts';
 import { TreeMeter } from '#runtimes/tools/disk-walk/index.ts';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import path from 'node:path';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -25,6 +35,7 @@ import { enterReadOnly, leaveReadOnly } from '#platform/installation/index.ts';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import { RuntimeError, type Runtime } from '#runtimes/runtime.ts';
 import { folderBytes } from '#runtimes/tools/folder-size.ts';
+import { removeAbandoned } from '#runtimes/tools/work-folders.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { EXAMPLE, exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
@@ -440,12 +451,20 @@ describe('the disk of a machine', () => {
       installation: { id: app.installationId, epoch: 1 },
       registry,
       folderBytes,
+      removeAbandoned,
       checkoutMeter: new TreeMeter(),
       kinds: DEPLOYMENTS_BY_KIND,
       stopService: (context, place, id) => submit(context, place, 'STOP', [id], { automatic: true }),
     });
     return { housekeeping, metrics: () => registry.metrics() };
   }
+
+  test('has no work of git whose process is gone, as soon as a round was made', async () => {
+    const folder = path.join(app.platform.settings.dataDir, 'git');
+    mkdirSync(path.join(folder, 'x.4194303-0123456789ab.work'), { recursive: true });
+    await (await machineOf(await app.organization(), MEGABYTE)).housekeeping.round();
+    expect(readdirSync(folder)).toEqual([]);
+  });
 
   test('is measured by what takes it, and shown without measuring anew', async () => {
     const { housekeeping, metrics } = await machineOf(await app.organization(), MEGABYTE);

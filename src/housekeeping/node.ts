@@ -32,6 +32,8 @@ export interface HousekeepingParts extends Pick<DiskGuardParts, 'checkoutMeter' 
   /** Registry that the gauges of the disk use are added to after the first measurement. */
   registry: Registry;
   folderBytes: FolderSize;
+  /** Removes the work of processes that are gone in a folder. */
+  removeAbandoned(folder: string): void;
 }
 
 /** Removes leftovers on this machine: resources with a tombstone and incomplete work of killed processes. Measures the disk use. */
@@ -82,6 +84,7 @@ export class NodeHousekeeping {
     const { dataDir } = platform.settings;
     trimServerLog(path.join(dataDir, 'postgres', 'postgres.log'));
     await collectCheckouts(platform.db, path.join(dataDir, 'checkouts'));
+    this.#parts.removeAbandoned(path.join(dataDir, 'git'));
     const runtimes = await runtimesOfMachine(platform, this.#parts.runtimes, this.#parts.nodeId);
     for (const runtime of runtimes) await this.#removeBroken(runtime);
     await forgetLostImages(this.#parts, runtimes, this.#abort.signal);

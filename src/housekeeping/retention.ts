@@ -1,4 +1,5 @@
 import { forgetLost } from '#platform/installation/loss.ts';
+import { countChanged, inBatches } from '#platform/database/batches.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 /** Rows that one transaction removes at most: a deployment may carry megabytes of log. */
@@ -73,17 +74,12 @@ export async function thinSnapshots(db: Database): Promise<void> {
  * Deployments that a kept release names stay, and those that the present state of a service or an environment is derived from. Returns the
  * number of removed deployments.
  */
-export async function trimDeployments(
+export function trimDeployments(
   db: Database,
   limits: { kept: number; days: number },
   signal: AbortSignal,
 ): Promise<number> {
-  for (let total = 0; ;) {
-    signal.throwIfAborted();
-    const gone = await removeDeployments(db, limits);
-    total += gone;
-    if (gone < BATCH) return total;
-  }
+  return inBatches(BATCH, signal, () => removeDeployments(db, limits));
 }
 
 async function removeDeployments(db: Database, limits: { kept: number; days: number }): Promise<number> {
@@ -114,13 +110,9 @@ async function removeDeployments(db: Database, limits: { kept: number; days: num
   return Number(result.numAffectedRows ?? 0);
 }
 
-/** Repeats a statement that deletes a batch until no row is left. A single large delete would delay all readers of the event stream. */
-async function inBatches(db: Database, signal: AbortSignal, batch: ReturnType<typeof sql>): Promise<void> {
-  for (let gone = 1; gone > 0;) {
-    signal.throwIfAborted();
-    gone = Number((await batch.execute(db)).numAffectedRows ?? 0);
-  }
-}
+/** Repeats a statement that removes at most `BATCH` rows until none is left. */
+const inBatchesOf = (db: Database, signal: AbortSignal, statement: ReturnType<typeof sql>): Promise<number> =>
+  inBatches(BATCH, signal, () => countChanged(db, statement));
 
 /**
  * Removes logs of deployments that ended more than `days` ago. While all logs together take more than `megabytes` (0: no limit), the oldest
@@ -131,7 +123,7 @@ export async function trimLogs(
   limits: { days: number; megabytes: number },
   signal: AbortSignal,
 ): Promise<void> {
-  await inBatches(
+  await inBatchesOf(
     db,
     signal,
     sql`delete from deployment_log where deployment_id in (
@@ -168,7 +160,7 @@ export async function trimExecutions(
   signal: AbortSignal,
 ): Promise<void> {
   const ended = sql`('SUCCEEDED', 'FAILED', 'CANCELED')`;
-  await inBatches(
+  await inBatchesOf(
     db,
     signal,
     sql`with oldest_kept as (
@@ -183,7 +175,7 @@ export async function trimExecutions(
           or x.created_at < k.created_at or x.created_at = k.created_at and x.id > k.id)
         limit ${BATCH})`,
   );
-  await inBatches(
+  await inBatchesOf(
     db,
     signal,
     sql`delete from job_execution_log where execution_id in (
@@ -195,8 +187,8 @@ export async function trimExecutions(
 }
 
 /** Removes work on clusters that ended longer than `days` ago, with its log; the newest of each cluster stays. */
-export const trimClusterWork = (db: Database, days: number, signal: AbortSignal): Promise<void> =>
-  inBatches(
+export const trimClusterWork = (db: Database, days: number, signal: AbortSignal): Promise<number> =>
+  inBatchesOf(
     db,
     signal,
     sql`delete from cluster_work where id in (

@@ -47,6 +47,10 @@ export interface KindFacts {
   usesGitTokens?: true;
   usesRegistries?: true;
   usesHelmRepositories?: true;
+  /**
+   * Services run containers and nothing with rights of the control plane or a cloud: an environment that runs the code of a fork may have them.
+   */
+  forks?: true;
   /** Parts of a deployment that the interface names (`sub_action`). */
   subActions?: { DEPLOY: string; REMOVE: string };
 }
@@ -71,6 +75,7 @@ export const KIND_FACTS = {
     alerts: true,
     metadata: true,
     usesGitTokens: true,
+    forks: true,
   },
   DATABASE: {
     group: 'databases',
@@ -82,6 +87,7 @@ export const KIND_FACTS = {
     historyV1: [],
     logScope: true,
     metadata: true,
+    forks: true,
   },
   CONTAINER: {
     group: 'containers',
@@ -97,6 +103,7 @@ export const KIND_FACTS = {
     alerts: true,
     metadata: true,
     usesRegistries: true,
+    forks: true,
   },
   JOB: {
     group: 'jobs',
@@ -111,6 +118,7 @@ export const KIND_FACTS = {
     metadata: true,
     usesGitTokens: true,
     usesRegistries: true,
+    forks: true,
   },
   HELM: {
     group: 'helms',

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe } from 'vitest';
+import { afterAll, beforeAll, describe, type TestContext } from 'vitest';
 import { describeApplying } from '#runtimes/contract/applying.ts';
 import { describeDisk } from '#runtimes/contract/disk.ts';
 import { describeEgress } from '#runtimes/contract/egress.ts';
@@ -13,6 +13,9 @@ import { describeSurroundings } from '#runtimes/contract/surroundings.ts';
 
 export type { ContractOptions, MakeRuntime } from '#runtimes/contract/setup.ts';
 
+/** Tests whose services a small cluster is removing when the next ones wait for it. */
+const MOST_CLEARING = 3;
+
 /**
  * The suite that every runtime passes (docs/contributing/engine.md, *Runtimes*). Called at the top of a test file:
  *
@@ -23,30 +26,32 @@ export type { ContractOptions, MakeRuntime } from '#runtimes/contract/setup.ts';
  *     }));
  *
  * The workload is a small HTTP server (`fake/application.ts`) for Node, built from the Dockerfile that
- * `contract/fixture.ts` writes. Tests have services of their own and leave nothing behind.
+ * `contract/fixture.ts` writes. Tests have services of their own, run beside each other, and leave nothing behind.
  */
 export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, options: ContractOptions = {}): void {
-  describe(`runtime contract: ${name}`, { timeout: options.timeoutMs ?? 60_000 }, () => {
+  // Each test has services of its own, and waits for them most of its time.
+  describe(`runtime contract: ${name}`, { timeout: options.timeoutMs ?? 60_000, concurrent: true }, () => {
     let opened: Contract | undefined;
-    let clearing: Promise<void> = Promise.resolve();
-    const contract = (): Contract => opened!;
+    const clearing: Promise<void>[] = [];
+    const contract = (test?: TestContext): Contract => {
+      if (!test || !options.isSmall) return opened!;
+      const own = opened!.forTest();
+      test.onTestFinished(() => {
+        const cleared = own.clear();
+        cleared.catch(() => undefined);
+        // Instances take seconds to end: the next test begins meanwhile.
+        return clearing.push(cleared) > MOST_CLEARING ? clearing.shift() : undefined;
+      });
+      return own;
+    };
 
     beforeAll(async () => {
       opened = await Contract.open(makeRuntime, options);
     }, options.timeoutMs ?? 120_000);
     afterAll(async () => {
-      await clearing;
+      await Promise.all(clearing);
       await opened?.close();
     }, options.timeoutMs ?? 120_000);
-
-    if (options.isSmall)
-      afterEach(async () => {
-        // The next test begins while the instances of this one end, and waits for them before its own.
-        const before = clearing;
-        clearing = contract().clear();
-        clearing.catch(() => undefined);
-        await before;
-      });
 
     const without = options.without ?? {};
     describe('observing', () => describeObserving(contract, options));
@@ -58,7 +63,8 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
     describe('surroundings', () => describeSurroundings(contract, options));
     describe.skipIf(without.tasks)('commands that end', () => describeTaskEnds(contract, options));
     describe.skipIf(without.tasks)('what commands find around them', () => describeTasks(contract, options));
-    describe.skipIf(without.egress)('commands that are kept to a list of hosts', () =>
+    // They try every address of the machine, those of other tests among them.
+    describe.skipIf(without.egress)('commands that are kept to a list of hosts', { concurrent: false }, () =>
       describeEgress(contract, options),
     );
     describe('lifecycle', () => describeLifecycle(contract, options));

@@ -126,6 +126,8 @@ interface KindCapabilities<Spec = unknown> {
    * parameter of that name.
    */
   gitSource?(spec: Spec, of?: string): GitSource | null;
+  /** Returns the configuration with each of its repositories changed; without it, `git_repository` is the only one. */
+  mapGitSources?(spec: Spec, change: (source: GitSource) => GitSource): Spec;
   /**
    * Returns what a push to a repository of the service does: a deployment, a plan, or the record of the newer commit (`NOTE`). Null if pushes
    * do nothing.
@@ -157,6 +159,8 @@ interface KindCapabilities<Spec = unknown> {
    * Lists of commits. `of` has the values of the query parameter `of`, which chooses among several repositories; the first is the default.
    */
   commits?: { contributors?: boolean; of?: readonly string[] };
+  /** Present if a folder can be deployed that a call brings, instead of a commit of the repository. */
+  folder?: object;
   clone?: {
     /** Returns whether a configuration has sealed values, which a copy has as well. */
     hasSecrets?(spec: Spec): boolean;

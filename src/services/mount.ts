@@ -1,5 +1,6 @@
 import { hasFact } from '#kernel/kinds.ts';
 import type { Route } from '#platform/http/route.ts';
+import { Slots } from '#platform/http/slots.ts';
 import { environmentActionRoutes } from '#services/capabilities/environment/actions/routes.ts';
 import { queueRoutes } from '#services/capabilities/environment/actions/queue-routes.ts';
 import { checkRoutes } from '#services/capabilities/environment/checks/index.ts';
@@ -21,6 +22,7 @@ import { customDomainRoutes } from '#services/capabilities/service/custom-domain
 import { planRoutes } from '#services/capabilities/service/deployment-plan/index.ts';
 import { deploymentRestrictionRoutes } from '#services/capabilities/service/deployment-restrictions/index.ts';
 import { executionRoutes } from '#services/capabilities/service/executions/index.ts';
+import { folderRoutes } from '#services/capabilities/service/folder/index.ts';
 import { gitWebhookRoutes } from '#services/capabilities/service/git-webhook/index.ts';
 import { kindHistoryRoutes, serviceQueueRoutes } from '#services/capabilities/service/history/routes.ts';
 import { ingressRoutes, linkRoutes } from '#services/capabilities/service/links/index.ts';
@@ -31,6 +33,8 @@ import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capa
 import { environmentHolder, projectHolder, type Holder } from '#services/service/holder.ts';
 import { holderOf, type Kind } from '#services/kind.ts';
 import { KINDS, READ_KINDS } from '#services/kinds/index.ts';
+import { tagTasks } from '#services/moved-tags/index.ts';
+import { forkPreviewRoutes } from '#services/previews/routes.ts';
 import { gitPushRoutes, pushTasks } from '#services/pushes/index.ts';
 import { lifecycleTemplateRoutes } from '#services/lifecycle-template/index.ts';
 import type { ServiceNeeds } from '#services/service/needs.ts';
@@ -45,8 +49,8 @@ export const DEPLOYMENTS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.
 /** Hooks of all kinds, for the engine: the steps of deployments that need the database. */
 export const HOOKS_BY_KIND = Object.fromEntries(KINDS.map((kind) => [kind.kind, kind.hooks]));
 
-/** Recurring tasks of pushes to the repositories of services. */
-export const PUSH_TASKS = pushTasks(KINDS);
+/** Recurring tasks of what services follow: branches of repositories, and tags of images. */
+export const FOLLOWING_TASKS = [...pushTasks(KINDS), ...tagTasks(KINDS)];
 
 /**
  * Holders with endpoints for variables. Databases (docs/contributing/rules.md 29) and read-only kinds have no scope of variables; variables
@@ -60,6 +64,7 @@ const VARIABLE_HOLDERS: Holder[] = [
 
 /** Joins kinds and capabilities: every endpoint of every kind of service. */
 export function mountServices(needs: ServiceNeeds): Route[] {
+  const followedLogs = new Slots({ plural: 'followed logs', advice: 'close one' });
   const planNeeds = {
     ...needs,
     kinds: DEPLOYMENTS_BY_KIND,
@@ -68,11 +73,12 @@ export function mountServices(needs: ServiceNeeds): Route[] {
   const commonOf = (kind: Kind): Route[] => [
     ...serviceRoutes(kind, needs.repositories),
     ...actionRoutes(kind),
+    ...folderRoutes(kind, needs),
     ...rollbackRoutes(kind),
     ...planRoutes(kind, planNeeds),
     ...kindStatusRoutes(kind),
     ...kindHistoryRoutes(kind),
-    ...serviceLogRoutes(kind, needs),
+    ...serviceLogRoutes(kind, needs, followedLogs),
     ...customDomainRoutes(kind, needs.resolver),
     ...deploymentRestrictionRoutes(kind),
     ...advancedSettingsRoutes(kind),
@@ -108,6 +114,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...checkRoutes(needs),
     ...gitWebhookRoutes(KINDS),
     ...gitPushRoutes(),
+    ...forkPreviewRoutes,
     ...lifecycleTemplateRoutes,
   ];
 }

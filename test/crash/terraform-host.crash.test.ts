@@ -6,9 +6,10 @@ import { HAS_TERRAFORM } from '#services/kinds/terraform/testing.ts';
 import type { HttpActor } from '#test/crash/harness/actor.ts';
 import { removeAll } from '#test/crash/harness/kills.ts';
 import { useMachine } from '#test/crash/harness/machine.ts';
-import { freePort, type ServiceProcess } from '#test/crash/harness/process.ts';
+import type { ServiceProcess } from '#test/crash/harness/process.ts';
 import { until } from '#test/crash/harness/until.ts';
 import { findFaults } from '#test/crash/harness/world.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 /** Module whose apply takes 5 seconds, during which a test kills processes. */
 const MODULE = `

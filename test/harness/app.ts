@@ -134,9 +134,11 @@ export async function startTestApp(
     directConfig: clone.config,
     channels: [PROGRESS, DEPLOYMENTS, CANCELLATIONS],
   });
+  const sources = createSources(platform);
   const all = {
     streams,
-    repositories: createRepositoryReader(createSources(platform)),
+    repositories: createRepositoryReader(sources),
+    storeFolder: sources.storeFolder,
     images: createImages(platform),
     resolver: createResolver(settings.dnsServers),
     ...needs,
@@ -164,7 +166,9 @@ export async function startTestApp(
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...headers,
         },
-        ...(body === undefined ? {} : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+        ...(body === undefined
+          ? {}
+          : { payload: typeof body === 'string' || body instanceof Buffer ? body : JSON.stringify(body) }),
       });
       if (follows) return { ...(await beginningOf(response)), ...(leave.abort(), {}) };
       const json = String(response.headers['content-type'] ?? '').startsWith('application/json');

@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { execa } from 'execa';
+import { bundledProgram } from '#test/harness/bundled-program.ts';
 
 export const ROOT = path.join(import.meta.dirname, '../..');
 
@@ -100,8 +101,7 @@ export async function runInShell(
   blocks: ShellBlock[],
   options: { cwd: string; env: Record<string, string>; before?: string; after?: string; timeoutMs: number },
 ): Promise<Session> {
-  const { bundleProgram } = (await import(`${ROOT}/scripts/bundle.mjs`)) as { bundleProgram(): Promise<string> };
-  const program = `"${process.execPath}" "${await bundleProgram()}"`;
+  const program = `"${process.execPath}" "${await bundledProgram()}"`;
   const script = [
     'set -euo pipefail',
     // Commands that the pages print work outside the clone as well: no packages are installed, nothing is asked.

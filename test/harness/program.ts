@@ -74,7 +74,14 @@ export class Program {
     expect(status, answer).toBeLessThan(300);
   }
 
-  async #send(method: string, route: string, body: string | null, type: string) {
+  /** Uploads a tar archive; returns the body of the answer. */
+  async upload(route: string, archive: Buffer<ArrayBuffer>, type = 'application/gzip'): Promise<any> {
+    const { status, text } = await this.#send('POST', route, archive, type);
+    expect(status, text).toBe(202);
+    return JSON.parse(text);
+  }
+
+  async #send(method: string, route: string, body: string | Buffer<ArrayBuffer> | null, type: string) {
     const token = readFileSync(tokenFile(this.running.settings), 'utf8').trim();
     const response = await fetch(`${this.running.url}${route}`, {
       method,

@@ -16,6 +16,8 @@ export interface RepositoryRoot {
   /** Value for QUARTERDECK_LOCAL_GIT_ROOTS. */
   folder: string;
   make(name?: string): TestRepository;
+  /** Opens a repository that git has made in the folder. */
+  open(name: string): TestRepository;
   remove(): void;
 }
 
@@ -28,12 +30,20 @@ export function makeRepositoryRoot(): RepositoryRoot {
   return {
     folder,
     make: (name = `repository-${++made}`) => makeRepository(path.join(folder, name)),
+    open: (name) => repositoryIn(path.join(folder, name)),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
 
 function makeRepository(directory: string): TestRepository {
   mkdirSync(directory, { recursive: true });
+  const repository = repositoryIn(directory);
+  repository.git('init', '--quiet', '--initial-branch=main');
+  repository.git('config', 'uploadpack.allowFilter', 'true');
+  return repository;
+}
+
+function repositoryIn(directory: string): TestRepository {
   let commits = 0;
   const run = (args: string[], extra: Record<string, string> = {}): string =>
     execFileSync('git', args, {
@@ -42,8 +52,6 @@ function makeRepository(directory: string): TestRepository {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: '/usr/local/bin:/usr/bin:/bin', HOME: directory, GIT_CONFIG_NOSYSTEM: '1', ...extra },
     }).trim();
-  run(['init', '--quiet', '--initial-branch=main']);
-  run(['config', 'uploadpack.allowFilter', 'true']);
   return {
     url: directory,
     commit: (files, { author = 'Ada Lovelace', email = 'ada@example.com', message = `change ${commits + 1}` } = {}) => {

@@ -1,6 +1,5 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { jwtVerify } from 'jose';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
@@ -94,17 +93,6 @@ export function usePretendedManagers(port: number): PretendedManagers {
     return new Promise<void>((resolve) => server.close(() => resolve()));
   });
   return managers;
-}
-
-/** Returns a port that is free now, for settings that need the address before the server starts. */
-export function freePort(): Promise<number> {
-  const server = createServer();
-  return new Promise((resolve) =>
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    }),
-  );
 }
 
 function answerTo(managers: PretendedManagers, asked: Asked, key: KeyObject): Answer | Promise<Answer> {

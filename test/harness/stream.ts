@@ -42,13 +42,16 @@ export async function listen(server: FastifyInstance): Promise<string> {
 }
 
 /** Starts another process of the same installation: a server of its own with readers of its own. */
-export async function startReplica(app: TestApp): Promise<{ base: string; close(): Promise<void> }> {
+export async function startReplica(
+  app: TestApp,
+  needs: Parameters<typeof allRoutes>[0] = {},
+): Promise<{ base: string; close(): Promise<void> }> {
   const streams = createEventStreams({ platform: app.platform, directConfig: app.databaseConfig, channels: [] });
   const server = createServer({
     platform: app.platform,
     sessions: null,
     limiter: new RateLimiter(app.db, 0),
-    routes: allRoutes({ streams }),
+    routes: allRoutes({ streams, ...needs }),
     log: pino({ level: 'silent' }),
   });
   return {
@@ -97,7 +100,8 @@ export const dataOf = (events: Sent[], event: string): any[] =>
 export const isDeployed = (events: Sent[]): boolean =>
   dataOf(events, 'deployment').some(({ status }) => status === 'DEPLOYED');
 
-async function follow(url: string, token: string, headers: Record<string, string> = {}): Promise<StreamClient> {
+/** Opens a stream of events at an address. */
+export async function follow(url: string, token: string, headers: Record<string, string> = {}): Promise<StreamClient> {
   const leave = new AbortController();
   const response = await fetch(url, {
     headers: { authorization: `Token ${token}`, ...headers },

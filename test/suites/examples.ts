@@ -2,8 +2,20 @@ import { allRoutes } from '#app/routes.ts';
 import { KINDS } from '#services/mount.ts';
 import type { Kind } from '#services/kind.ts';
 import { newId } from '#kernel/ids.ts';
+import { packedOf } from '#kernel/parsing/archive.fixture.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
-import { ACCOUNTS, alertReceiver, deploymentRule, ARGO_CD, argoCdMapping, type World } from './world.ts';
+import {
+  ACCOUNTS,
+  ALERT_RULE,
+  alertReceiver,
+  mailReceiver,
+  alertRule,
+  deploymentRule,
+  ARGO_CD,
+  FORK_HEAD,
+  argoCdMapping,
+  type World,
+} from './world.ts';
 
 /** Successful call of an operation, or its refusal if a world of tests allows no success. */
 export interface Example {
@@ -19,6 +31,7 @@ export interface Example {
 
 const fresh = (name: string): string => `${name} ${newId().slice(0, 8)}`;
 const key = (): string => `KEY_${newId().slice(0, 8).toUpperCase()}`;
+const FOLDER = await packedOf(['Dockerfile', 'FROM scratch\nCMD ["/hello"]\n']);
 const repository = { url: EXAMPLE, branch: 'HEAD' };
 const services = (world: World) => ({ application_ids: [world.applicationId] });
 const hour = (offset: number): string => encodeURIComponent(new Date(Date.now() + offset * 3_600_000).toISOString());
@@ -96,17 +109,6 @@ function editedReceiver() {
   return body;
 }
 
-const ALERT_RULE = {
-  name: 'slow',
-  description: '',
-  tag: 'latency',
-  condition: { kind: 'CUSTOM', promql: 'up == 0' },
-  for_duration: 'PT5M',
-  severity: 'HIGH',
-  enabled: true,
-  alert_receiver_ids: [],
-  presentation: {},
-};
 const BLUEPRINT = { name: 'store', tag: 'aws/postgresql/16/1.0.0', icon: 'https://example.com/icon.svg' };
 
 /**
@@ -143,18 +145,6 @@ const ABSENT: Record<string, (world: World) => Example> = {
   addCreditCode: () => ({ body: { code: 'FREE' }, refused: 400 }),
   addCreditCard: () => ({ body: { number: '4242', cvv: '1', expiry_month: 1, expiry_year: 2030 }, refused: 400 }),
   deleteCreditCard: () => ({ refused: 404 }),
-  createAlertRule: (world) => ({
-    body: {
-      ...ALERT_RULE,
-      organization_id: world.organizationId,
-      cluster_id: world.clusterId,
-      target: { target_type: 'APPLICATION', target_id: world.applicationId },
-    },
-    refused: 400,
-  }),
-  getAlertRule: () => ({ refused: 404 }),
-  editAlertRule: () => ({ body: ALERT_RULE, refused: 404 }),
-  deleteAlertRule: () => ({ refused: 404 }),
   getBlueprintCatalogServiceReadme: () => ({ refused: 404 }),
   getBlueprintCatalogServiceManifest: (world) => ({ query: `?environmentId=${world.environmentId}`, refused: 404 }),
   createBlueprint: () => ({ body: BLUEPRINT, refused: 400 }),
@@ -216,9 +206,13 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   // No server answers at the address of the receivers.
   validateExistingAlertReceiver: () => ({ body: {}, refused: 502 }),
   validateNewAlertReceiver: (world) => ({
-    body: { alert_receiver: alertReceiver(world.organizationId) },
+    body: { alert_receiver: mailReceiver(world.organizationId, 'a-password') },
     refused: 502,
   }),
+  createAlertRule: (world) => ({
+    body: alertRule(world.organizationId, world.clusterId, world.applicationId, world.alertReceiverId),
+  }),
+  editAlertRule: (world) => ({ body: { ...ALERT_RULE, alert_receiver_ids: [world.alertReceiverId] } }),
   createGitToken: () => ({ body: { name: fresh('git'), type: 'GITHUB', token: 'a-token' } }),
   editGitToken: () => ({ body: { name: fresh('git'), type: 'GITHUB' } }),
   createMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
@@ -257,6 +251,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   editProject: () => ({ body: { name: fresh('project') } }),
   createEnvironment: () => ({ body: { name: fresh('environment') } }),
   editEnvironment: () => ({ body: { name: fresh('environment') } }),
+  approveForkPreview: () => ({ body: { commit_id: FORK_HEAD } }),
   cloneEnvironment: () => ({ body: { name: fresh('environment') } }),
   createDeploymentRule: (world) => ({ body: deploymentRule(world.clusterId) }),
   editProjectDeployemtnRule: (world) => ({ body: deploymentRule(world.clusterId) }),
@@ -289,6 +284,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   getClusterKubernetesEvents: () => ({ query: `?from_date_time=${hour(-1)}&to_date_time=${hour(0)}` }),
   // Only Kubernetes has these, and the cluster has another runtime.
   getClusterKubeconfig: () => ({ refused: 400 }),
+  deployApplicationFolder: () => ({ body: FOLDER, contentType: 'application/gzip' }),
   editClusterKubeconfig: () => ({ body: 'kind: Config', contentType: 'application/x-yaml', refused: 400 }),
   getInstallationHelmValues: () => ({ refused: 400 }),
   updateKarpenterPrivateFargateSubnetIds: () => ({ body: {}, refused: 400 }),

@@ -149,11 +149,10 @@ describe('an instance that does not get ready', () => {
   });
 });
 
-test('a log that is asked to go on says where new lines are sent', async () => {
+test('the log of an environment that is asked to go on says where new lines are sent', async () => {
   const admin = await app.organization();
-  const { application, environment } = await makeExample(admin);
-  for (const url of [`/application/${application.id}/log`, `/environment/${environment.id}/logs`]) {
-    expect(ok(await admin.get(`${url}?follow=true`), 400).message).toContain('/eventStream');
-    ok(await admin.get(`${url}?follow=false`), 200);
-  }
+  const { environment } = await makeExample(admin);
+  const url = `/environment/${environment.id}/logs`;
+  expect(ok(await admin.get(`${url}?follow=true`), 400).message).toContain('/eventStream');
+  ok(await admin.get(`${url}?follow=false`), 200);
 });

@@ -9,7 +9,8 @@ import { ok, useApp, type Actor, type Answer } from '#test/harness/app.ts';
 import { IN_CLUSTER, readArgoCds, useArgoCd } from '#test/harness/argo-cd.ts';
 import { EXAMPLE, useEngine } from '#test/harness/engine.ts';
 import { makeRegistry, useImages } from '#test/harness/images.ts';
-import { freePort, usePretendedManagers, VAULT } from '#test/harness/secret-managers.ts';
+import { usePretendedManagers, VAULT } from '#test/harness/secret-managers.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const DATE = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;

@@ -28,7 +28,6 @@ const UNSCOPED: [part: RegExp, reason: string][] = [
     'tokens end with the one that made them, in each organization in which it did',
   ],
   [/from "build_report" where "id" = \$ and "expires_at"/, 'the secret of the link is the credential of its reader'],
-  [/from "git_webhook" where "id" = \$$/, 'the secret of the webhook is the credential of its caller'],
   [
     /from "organization" where "id" = (?:any\()?\$/,
     'the organization is what is asked for; its members are joined to it',

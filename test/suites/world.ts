@@ -25,6 +25,7 @@ export interface World {
   environmentId: string;
   applicationId: string;
   clusterId: string;
+  alertReceiverId: string;
   /** Body of each kind, without the name. */
   bodies: Partial<Record<ServiceKind, object>>;
   /** Execution id of the application's first deployment. */
@@ -80,6 +81,41 @@ export const alertReceiver = (organization_id: string) => ({
   webhook_url: 'https://slack.invalid/services/T0/B0/secret',
 });
 
+/** Returns the body of a receiver of mail whose server has no address. */
+export const mailReceiver = (organization_id: string, auth_password: string) => ({
+  organization_id,
+  name: 'mail',
+  description: '',
+  type: 'EMAIL',
+  send_resolved: true,
+  to: 'ops@example.com,dev@example.com',
+  from: 'alerts@example.com',
+  smarthost: 'smtp.invalid:587',
+  auth_username: 'alerts',
+  auth_password,
+  require_tls: true,
+});
+
+export const ALERT_RULE = {
+  name: 'slow',
+  description: '',
+  tag: 'deployment',
+  condition: { kind: 'BUILT', promql: 'deployment_failed' },
+  for_duration: 'PT5M',
+  severity: 'HIGH',
+  enabled: true,
+  presentation: {},
+};
+
+/** Returns the body of a rule that watches an application. */
+export const alertRule = (organization_id: string, cluster_id: string, applicationId: string, receiverId: string) => ({
+  ...ALERT_RULE,
+  organization_id,
+  cluster_id,
+  alert_receiver_ids: [receiverId],
+  target: { target_type: 'APPLICATION', target_id: applicationId },
+});
+
 /** Ids by parameter, or by collection and parameter if the id depends on the segment before it. */
 type Values = Record<string, string>;
 
@@ -91,6 +127,13 @@ export const argoCdMapping = (clusterId: string) => ({
   argocd_cluster_url: 'https://kubernetes.default.svc',
   cluster_id: clusterId,
 });
+
+/** Creates a receiver, and a rule whose messages it gets. */
+async function alertThings(admin: Actor, of: { organizationId: string; clusterId: string; applicationId: string }) {
+  const alertReceiverId: string = (await make(admin, '/alert-receivers', alertReceiver(of.organizationId))).id;
+  const rule = alertRule(of.organizationId, of.clusterId, of.applicationId, alertReceiverId);
+  return { alertReceiverId, alertRuleId: (await make(admin, '/alert-rules', rule)).id as string };
+}
 
 /** Builds the world through the API where possible; `wait` is the time in seconds for its deployment to end. */
 export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
@@ -118,18 +161,18 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     ...(await databaseThings(app, admin, project.id)),
     ...(await jobThings(app, admin, environment.id, services.values['jobId']!)),
     ...(await webhookThings(app, admin)),
+    previewId: await forkPreview(app, admin, environment.id),
     ...(await deployments(admin, main, wait)),
     ...(await argoCd(app, admin, main)),
     secretManagerAccessId: await secretManagerAccess(admin),
     ...PROVIDER_PLACES,
     serviceType: 'APPLICATION',
-    alertReceiverId: (await make(admin, '/alert-receivers', alertReceiver(main.organizationId))).id,
+    ...(await alertThings(admin, main)),
     // Requests for these ids are answered 404, since nothing creates such things.
     analysisId: newId(),
     invoiceId: newId(),
     creditCardId: newId(),
     blueprintId: newId(),
-    alertRuleId: newId(),
     connectionName: 'okta',
     templateKey: 'default',
     templateVersion: '1',
@@ -147,11 +190,15 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
     admin,
     stranger,
     ...main,
+    alertReceiverId: values.alertReceiverId!,
     bodies: services.bodies,
     ...(await moreOf(admin, main, values)),
     pathOf: (route) => fill(route, values),
   };
 }
+
+/** Head of the pull request that waits for an approval. */
+export const FORK_HEAD = 'a'.repeat(40);
 
 /** Creates an access by a role that the installation has no key to assume: its manager cannot be asked. */
 async function secretManagerAccess(admin: Actor): Promise<string> {
@@ -460,6 +507,36 @@ async function terraformPlan(app: TestApp, admin: Actor, id: string): Promise<vo
 }
 
 /** Adds a webhook with a failed attempt, as the delivery of webhooks leaves it. */
+/** Creates the preview of a fork whose head waits for an approval. The commit before it has one. */
+async function forkPreview(app: TestApp, { organizationId: organization_id, userId }: Actor, source_id: string) {
+  const [id, pull_request_id] = [newId(), newId()];
+  const request = {
+    id: pull_request_id,
+    organization_id,
+    repository: 'github.com/acme/shop',
+    number: 7,
+    state: 'OPEN',
+    is_fork: true,
+    head_branch: 'feature',
+    head_commit: FORK_HEAD,
+    base_branch: 'main',
+    base_is_default: true,
+    provider: 'GITHUB',
+    title: 'A change',
+    author: 'ada',
+    head_repository: 'ada/shop',
+    changed_at: new Date(),
+  };
+  await app.db.insertInto('pull_request').values(request).execute();
+  const approval = { approved_commit: 'b'.repeat(40), approved_by: userId, approved_at: new Date() };
+  const preview = { id, organization_id, pull_request_id, source_id, wanted: 'PRESENT', status: 'ENDED' };
+  await app.db
+    .insertInto('preview')
+    .values({ ...preview, ...approval, outcome: 'AWAITS_APPROVAL', ended_at: new Date() })
+    .execute();
+  return id;
+}
+
 async function webhookThings(app: TestApp, admin: Actor): Promise<Values> {
   const body = { target_url: 'https://hooks.example.org/x', events: ['DEPLOYMENT_STARTED'], enabled: true };
   const webhook = await make(admin, `/organization/${admin.organizationId}/webhook`, body);

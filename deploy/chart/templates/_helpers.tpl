@@ -46,6 +46,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- ternary "all" "api" .Values.database.trial.enabled -}}
 {{- end }}
 
+{{/* Name of the role whose pods carry out deployments. */}}
+{{- define "quarterdeck.workerRole" -}}
+{{- ternary "all" "worker" .Values.database.trial.enabled -}}
+{{- end }}
+
 {{/* Refuses values that contradict each other; the schema cannot say what would be right. */}}
 {{- define "quarterdeck.check" -}}
 {{- $database := .Values.database -}}
@@ -67,7 +72,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.httpRoute.enabled (or (not .Values.httpRoute.host) (not .Values.httpRoute.parentRefs)) -}}
 {{- fail "httpRoute: host and parentRefs are required with httpRoute.enabled; parentRefs names your Gateway, such as [{name: public, namespace: gateway}]" -}}
 {{- end -}}
-{{- range $name := list "QUARTERDECK_ROLE" "QUARTERDECK_DATA_DIR" "QUARTERDECK_TEMPORARY_DATA" "QUARTERDECK_VAULT_KEY_FILE" "QUARTERDECK_HOST" "QUARTERDECK_PORT" "QUARTERDECK_OPERATIONS_PORT" "QUARTERDECK_OWN_CLUSTER" "DATABASE_URL" "DATABASE_DIRECT_URL" -}}
+{{- range $name := list "QUARTERDECK_ROLE" "QUARTERDECK_DATA_DIR" "QUARTERDECK_TEMPORARY_DATA" "QUARTERDECK_VAULT_KEY_FILE" "QUARTERDECK_HOST" "QUARTERDECK_PORT" "QUARTERDECK_OPERATIONS_PORT" "QUARTERDECK_TERRAFORM_STATE_PORT" "QUARTERDECK_OWN_CLUSTER" "DATABASE_URL" "DATABASE_DIRECT_URL" -}}
 {{- if hasKey $.Values.settings $name -}}
 {{- fail (printf "settings.%s: is set by the chart itself: see values.yaml" $name) -}}
 {{- end -}}

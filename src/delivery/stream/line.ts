@@ -1,11 +1,14 @@
 import { sql, type Database } from '#platform/database/index.ts';
+import { FAILED_OVER, followFailover } from '#platform/installation/failover.ts';
 
 /**
- * Begins a new line of transactions where the events are of another one: the installation's epoch has moved (a restore raises it), or they
+ * Begins a new line of transactions where the events are of another one: the installation's epoch has moved (a restore and a failover raise it), or they
  * carry numbers of transactions that this server has yet to give out (the database was copied from another server). Every cursor given out
- * before leads nowhere then. For every process, before its first stream.
+ * before leads nowhere then. For every process, before its first stream, and
+ * where a page finds it so.
  */
 export async function ensureLine(db: Database): Promise<void> {
+  await followFailover(db);
   const { rows } = await selectState(db, false);
   if (!rows[0]?.foreign) return;
   await db.transaction().execute(async (inside) => {
@@ -16,6 +19,9 @@ export async function ensureLine(db: Database): Promise<void> {
       epoch = (select epoch from installation)`.execute(inside);
   });
 }
+
+/** Condition on `stream_state state` that its line has ended, of which each page asks. */
+export const LINE_HAS_ENDED = sql<boolean>`(state.epoch <> (select epoch from installation) or ${FAILED_OVER})`;
 
 const selectState = (db: Database, lock: boolean) =>
   sql<{ foreign: boolean }>`

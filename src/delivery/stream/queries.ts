@@ -1,5 +1,6 @@
 import { sql, type Database } from '#platform/database/index.ts';
 import { STREAM_TYPES, type StreamFilter, type StreamRow } from '#platform/events/stream.ts';
+import { ensureLine, LINE_HAS_ENDED } from '#delivery/stream/line.ts';
 import { compare, positionOf, type Position } from '#delivery/stream/position.ts';
 
 /** Filter of a page: several organizations at once, or one organization with the rest of a stream's filter. */
@@ -32,6 +33,7 @@ interface State {
   last_xid: string | null;
   last_id: number | null;
   pending: boolean;
+  line_has_ended: boolean;
 }
 type Row = State & (StreamRow | { [K in keyof StreamRow]: null });
 
@@ -41,12 +43,20 @@ type Row = State & (StreamRow | { [K in keyof StreamRow]: null });
  * rows, horizon and retention are of the same snapshot.
  */
 export async function readPage(db: Database, filter: PageFilter, after: Position, limit: number): Promise<Page> {
+  const rows = await selectPage(db, filter, after, limit);
+  if (!rows[0]?.line_has_ended) return pageOf(rows, limit);
+  await ensureLine(db);
+  return pageOf(await selectPage(db, filter, after, limit), limit);
+}
+
+async function selectPage(db: Database, filter: PageFilter, after: Position, limit: number): Promise<Row[]> {
   const { organizationIds, types = STREAM_TYPES } = filter;
   const equals = (column: string, value: string | undefined) =>
     sql`(${value ?? null}::uuid is null or e.${sql.ref(column)} = ${value ?? null})`;
   const { rows } = await sql<Row>`
     select state.line, state.removed_xid, state.removed_id, last.xid as last_xid, last.id as last_id,
       exists (select from stream_event late where late.xid >= pg_snapshot_xmin(pg_current_snapshot())) as pending,
+      ${LINE_HAS_ENDED} as line_has_ended,
       event.*
     from stream_state state left join lateral (
       select xid, id from stream_event where xid < pg_snapshot_xmin(pg_current_snapshot()) order by xid desc, id desc limit 1
@@ -74,6 +84,10 @@ export async function readPage(db: Database, filter: PageFilter, after: Position
         limit 1) audit on true
     ) event on true
     order by event.xid, event.id`.execute(db);
+  return rows;
+}
+
+function pageOf(rows: Row[], limit: number): Page {
   const [first] = rows;
   if (!first) throw new Error('The table stream_state has no row: a migration made it, and nothing removes it.');
   const events = first.id === null ? [] : (rows as (State & StreamRow)[]);

@@ -1,4 +1,5 @@
 import type { Platform } from '#platform/context.ts';
+import { inBatches } from '#platform/database/batches.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
 const AT_ONCE = 5_000;
@@ -8,14 +9,9 @@ const HOUR_MS = 3_600_000;
  * Removes events of streams that are older than the retention, oldest first, and notes the position in the same statement: a stream that
  * has not come that far is told. Returns the number of removed events. For the scheduler.
  */
-export async function removeOldStreamEvents(platform: Platform, signal?: AbortSignal): Promise<number> {
-  const before = new Date(platform.clock.now().getTime() - platform.settings.streamRetentionHours * HOUR_MS);
-  for (let total = 0; ;) {
-    signal?.throwIfAborted();
-    const removed = await removeBefore(platform.db, before);
-    total += removed;
-    if (removed < AT_ONCE) return total;
-  }
+export function removeOldStreamEvents({ db, clock, settings }: Platform, signal?: AbortSignal): Promise<number> {
+  const before = new Date(clock.now().getTime() - settings.streamRetentionHours * HOUR_MS);
+  return inBatches(AT_ONCE, signal, () => removeBefore(db, before));
 }
 
 /** Removes from the beginning, up to the first event that is not old: what is kept has no holes. */

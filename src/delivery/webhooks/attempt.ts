@@ -1,16 +1,14 @@
-import { leaseController } from '#kernel/lease-signal.ts';
 import { storable } from '#kernel/storable.ts';
+import type { Breaker } from '#delivery/receivers/breaker.ts';
+import { signalOfCall } from '#delivery/receivers/call-signal.ts';
 import type { Claim } from '#delivery/webhooks/claims.ts';
 import { headersOf } from '#delivery/webhooks/message.ts';
 import * as queries from '#delivery/webhooks/queries.ts';
 import type { Platform } from '#platform/context.ts';
-import type { Database } from '#platform/database/index.ts';
+import type { Database, Transaction } from '#platform/database/index.ts';
 import { OutgoingError, type HttpClient } from '#platform/http-client/index.ts';
 import { requireHeld, type Lease } from '#platform/work/index.ts';
 import { webhookSecretPlace } from '#resources/webhook/index.ts';
-
-/** Milliseconds between a failed attempt and the next one, for each attempt but the last (docs/contributing/rules.md 41). */
-export const RETRY_SCHEDULE_MS = [5_000, 30_000, 120_000, 600_000, 3_600_000, 21_600_000];
 
 /** Number of bytes of an answer's body that are kept. */
 const KEPT_BYTES = 16 * 1024;
@@ -23,42 +21,46 @@ export interface AttemptOptions {
   /** Milliseconds that a receiver has to answer once the process stops. */
   graceMs: number;
   scheduleMs: readonly number[];
-  breaker: queries.Breaker;
+  breaker: Breaker;
 }
 
 /** Makes the call of a claim and records its result. Throws ClaimLost and WorkStopped. */
 export async function attempt(options: AttemptOptions, claim: Claim, lease: Lease): Promise<void> {
-  const { db } = options.platform;
   const result = await call(options, claim, lease);
   const end = endOf(claim, result, options);
-  requireHeld(await recordEnd(db, claim, end, result));
-  // Apart: who deletes a webhook locks it before its deliveries.
-  if ('state' in end && end.state === 'DELIVERED') await queries.forgetFailures(db, claim.webhook_id);
-  else await queries.countFailure(db, claim.webhook_id, options.breaker);
+  await options.platform.db.transaction().execute(async (db) => {
+    // The webhook first: who deletes it locks it before its deliveries.
+    if ('state' in end && end.state === 'DELIVERED') await queries.WEBHOOKS.forgetFailures(db, claim.webhook_id);
+    else await queries.WEBHOOKS.countFailure(db, claim.webhook_id, options.breaker);
+    requireHeld(await recordEnd(db, claim, end, result));
+  });
 }
 
 /** Gives back the delivery of a process that stops: it is due at once, and the attempt does not count as a try. */
 export const giveBack = (db: Database, claim: Claim): Promise<boolean> =>
-  recordEnd(
-    db,
-    claim,
-    { retryMs: 0, givenBack: true },
-    { status: 0, body: 'The process that made this call was stopped; it is made again.' },
-  );
+  db
+    .transaction()
+    .execute((transaction) =>
+      recordEnd(
+        transaction,
+        claim,
+        { retryMs: 0, givenBack: true },
+        { status: 0, body: 'The process that made this call was stopped; it is made again.' },
+      ),
+    );
 
 /** Ends a claim and its attempt; writes nothing and returns false if the claim is lost. */
-const recordEnd = (
-  db: Database,
+async function recordEnd(
+  db: Transaction,
   claim: Claim,
   end: queries.ClaimEnd,
   result: queries.AttemptResult,
-): Promise<boolean> =>
-  db.transaction().execute(async (transaction) => {
-    // In the order in which a takeover locks them.
-    const isHeld = await queries.endClaim(transaction, claim, end);
-    if (isHeld) await queries.endAttempt(transaction, claim.attemptId, result);
-    return isHeld;
-  });
+): Promise<boolean> {
+  // In the order in which a takeover locks them.
+  const isHeld = await queries.endClaim(db, claim, end);
+  if (isHeld) await queries.endAttempt(db, claim.attemptId, result);
+  return isHeld;
+}
 
 /** Calls the receiver and returns its answer, or the reason why there is none. Throws for a call that the end of its lease broke off. */
 async function call(
@@ -87,21 +89,6 @@ async function call(
       body: 'The call could not be made because of an internal error; the log of the server says more.',
     };
   }
-}
-
-/**
- * Returns the signal of a call, which is aborted when its lease is lost. In a process that stops, the receiver has a while to answer: a call
- * that is broken off is made a second time.
- */
-function signalOfCall(lease: Lease, graceMs: number): AbortSignal {
-  let endsAt = Infinity;
-  const controller = leaseController(() => lease.reason === 'lost' || performance.now() > endsAt);
-  lease.signal.addEventListener('abort', () => {
-    const ms = lease.reason === 'lost' ? 0 : graceMs;
-    endsAt = performance.now() + ms;
-    setTimeout(() => controller.abort(), ms).unref();
-  });
-  return controller.signal;
 }
 
 async function secretOf(platform: Platform, claim: Claim): Promise<string | undefined> {

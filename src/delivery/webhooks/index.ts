@@ -1,7 +1,10 @@
-import { attempt, giveBack, RETRY_SCHEDULE_MS } from '#delivery/webhooks/attempt.ts';
-import { claimUpTo, type Claim } from '#delivery/webhooks/claims.ts';
+import { BREAKER, type Breaker } from '#delivery/receivers/breaker.ts';
+import { FairShare, SLOTS } from '#delivery/receivers/fair-share.ts';
+import { ANSWER_MS, GRACE_MS, RETRY_SCHEDULE_MS } from '#delivery/receivers/schedule.ts';
+import { attempt, giveBack } from '#delivery/webhooks/attempt.ts';
+import { claimDue, type Claim } from '#delivery/webhooks/claims.ts';
 import { fanOut } from '#delivery/webhooks/fan-out.ts';
-import { renewDeliveries, WEBHOOK_REPORT, type Breaker } from '#delivery/webhooks/queries.ts';
+import { renewDeliveries, WEBHOOK_REPORT } from '#delivery/webhooks/queries.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
 import type { Platform } from '#platform/context.ts';
 import type { HttpClient } from '#platform/http-client/index.ts';
@@ -32,16 +35,13 @@ interface Times {
 }
 
 const TIMES: Times = {
-  timeout: 10_000,
+  timeout: ANSWER_MS,
   lease: 15_000,
   poll: 1_000,
-  grace: 2_000,
+  grace: GRACE_MS,
   schedule: RETRY_SCHEDULE_MS,
-  breaker: { failures: 10, pauseMs: 5_000, longestPauseMs: 300_000 },
+  breaker: BREAKER,
 };
-
-/** Calls under way in one process. */
-const SLOTS = 64;
 
 /**
  * Creates the loop that calls webhooks: it turns the outbox into deliveries and makes their attempts, at least once each, under an id that
@@ -50,7 +50,7 @@ const SLOTS = 64;
 export function createWebhookDelivery({ platform, nodeId, http, times }: WebhookDeliveryOptions): WorkLoop<Claim> {
   const { timeout: timeoutMs, grace: graceMs, schedule: scheduleMs, breaker, lease, poll } = { ...TIMES, ...times };
   const parts = { platform, http, timeoutMs, graceMs, scheduleMs, breaker };
-  const underWay = new Set<Claim>();
+  const calls = new FairShare<Claim>(({ webhook_id }) => webhook_id);
   const loop: WorkLoop<Claim> = new WorkLoop(
     {
       name: WEBHOOK_REPORT.name,
@@ -62,20 +62,13 @@ export function createWebhookDelivery({ platform, nodeId, http, times }: Webhook
         // The outbox may hold more; deliveries are claimed in between.
         if ((await fanOut(platform)) > 0) loop.nudge();
       },
-      claim: (_, request) => claimUpTo(platform, request, { underWay, breaker }),
+      claim: (_, request) => calls.claim(request, (some, busy) => claimDue(platform, some, busy, breaker)),
       renew: renewDeliveries,
       // After a failure, the call is made again when the lease has ended.
       giveBack: async (db, claim, stoppedBy) => {
         if (stoppedBy === 'order') await giveBack(db, claim);
       },
-      run: async (claim, held) => {
-        underWay.add(claim);
-        try {
-          await attempt(parts, claim, held);
-        } finally {
-          underWay.delete(claim);
-        }
-      },
+      run: (claim, held) => calls.carryOut(claim, () => attempt(parts, claim, held)),
       fields: ({ id, webhook_id: webhookId }) => ({ delivery: id, webhookId }),
     },
     { platform, nodeId },

@@ -1,4 +1,5 @@
 import { Webhook as Signer } from 'standardwebhooks';
+import { cut, escapeSlackMarkup, onOneLine } from '#kernel/chat-text.ts';
 import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 
 /**
@@ -56,13 +57,12 @@ function slackText({
   status,
   error,
 }: DeploymentOutboxEvent): string {
-  const place = [organization, project, environment].map(({ name }) => escapeSlack(name)).join(' / ');
-  return `Deployment of *${escapeSlack(service.name)}* (${place}) ${HAPPENED[type]}: ${status}${error ? ` (${escapeSlack(error.message.slice(0, SLACK_REASON))})` : ''}`;
+  const place = [organization, project, environment].map(({ name }) => shown(name)).join(' / ');
+  return `Deployment of *${shown(service.name)}* (${place}) ${HAPPENED[type]}: ${status}${error ? ` (${shown(cut(error.message, SLACK_REASON))})` : ''}`;
 }
 
-/** Escapes the three characters that Slack reads as markup. */
-const escapeSlack = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+/** Returns a text that people chose as Slack shows it: no markup, mention or link, and no mark that turns the line around. */
+const shown = (text: string): string => escapeSlackMarkup(onOneLine(text));
 
 /**
  * Headers of a call by the Standard Webhooks specification; without a secret there is no signature. A secret is

@@ -1,5 +1,7 @@
 import type { Insertable } from 'kysely';
 import { sql, type Database, type DB, type Transaction } from '#platform/database/index.ts';
+import { breakerOn } from '#delivery/receivers/breaker.ts';
+import type { Busy } from '#delivery/receivers/fair-share.ts';
 import { renewalOf, withDate, type WorkReport, type WorkStatus } from '#platform/work/index.ts';
 import type { DeploymentOutboxEvent } from '#platform/events/outbox.ts';
 
@@ -38,20 +40,8 @@ export type SubscribedWebhook = Awaited<ReturnType<typeof listEnabledWebhooks>>[
 export const insertDeliveries = (db: Transaction, deliveries: Insertable<DB['webhook_delivery']>[]) =>
   db.insertInto('webhook_delivery').values(deliveries).execute();
 
-/** Organizations and webhooks with as much under way as is fair. */
-export interface Busy {
-  webhookIds: string[];
-  organizationIds: string[];
-}
-
-/** Webhooks that are not called now, because their receivers failed one call after the other. */
-export const listPaused = async (db: Database): Promise<string[]> => {
-  const paused = db
-    .selectFrom('webhook')
-    .select('id')
-    .where('paused_until', '>', sql<Date>`now()`);
-  return (await paused.execute()).map(({ id }) => id);
-};
+/** Breaker of webhooks: receivers that failed one call after the other are left alone for a while. */
+export const WEBHOOKS = breakerOn('webhook');
 
 /** Locks deliveries that are due, those longest due first; others that claim at the same time pass over them. */
 export const lockDue = (db: Transaction, limit: number, busy: Busy) =>
@@ -61,7 +51,7 @@ export const lockDue = (db: Transaction, limit: number, busy: Busy) =>
     .select(sql<number>`(select failures from webhook where webhook.id = webhook_id)`.as('failures'))
     .where('state', '=', sql.lit('PENDING')) // In the text: a parameter would keep a generic plan off the partial index.
     .where('next_attempt_at', '<=', sql<Date>`now()`)
-    .where('webhook_id', '<>', sql<string>`all(${busy.webhookIds}::uuid[])`)
+    .where('webhook_id', '<>', sql<string>`all(${busy.receiverIds}::uuid[])`)
     .where('organization_id', '<>', sql<string>`all(${busy.organizationIds}::uuid[])`)
     .orderBy('next_attempt_at')
     .limit(limit)
@@ -143,44 +133,6 @@ export const endClaim = async (db: Transaction, claim: ClaimedDelivery, end: Cla
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 };
-
-/** Keeps webhooks from being called for a while. */
-export const pauseWebhooks = (db: Database, ids: string[], seconds: number) =>
-  db
-    .updateTable('webhook')
-    .set({ paused_until: sql`now() + make_interval(secs => ${seconds})` })
-    .where('id', '=', sql<string>`any(${ids}::uuid[])`)
-    .execute();
-
-/** Calls that fail one after the other, and for how long a receiver is left alone then. */
-export interface Breaker {
-  /** Failures in a row after which it is left alone. */
-  failures: number;
-  /** Milliseconds of the first pause; each failure behind it doubles it, up to the longest. */
-  pauseMs: number;
-  longestPauseMs: number;
-}
-
-/** Counts a failed call, and pauses the webhook where too many have failed. */
-export const countFailure = (db: Database, id: string, { failures, pauseMs, longestPauseMs }: Breaker) =>
-  db
-    .updateTable('webhook')
-    .set({
-      failures: sql`failures + 1`,
-      paused_until: sql`case when failures + 1 >= ${failures} then now() + interval '1 millisecond'
-        * least(${longestPauseMs}::float8, ${pauseMs}::float8 * 2 ^ least(failures + 1 - ${failures}, 20)) end`,
-    })
-    .where('id', '=', id)
-    .execute();
-
-/** Ends a row of failures. */
-export const forgetFailures = (db: Database, id: string) =>
-  db
-    .updateTable('webhook')
-    .set({ failures: 0, paused_until: null })
-    .where('id', '=', id)
-    .where('failures', '>', 0)
-    .execute();
 
 /** Gives up deliveries from before a moment that are not under way. Returns their number, at most `limit`. */
 export const expireDeliveriesBefore = async (db: Database, before: Date, limit: number): Promise<number> => {

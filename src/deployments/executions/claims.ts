@@ -1,6 +1,7 @@
 import { chooseAlone } from '#deployments/executor/claims.ts';
 import { leasedTable, type RowClaim } from '#platform/work/index.ts';
 import { sql, type Database } from '#platform/database/index.ts';
+import { EPOCH } from '#platform/installation/failover.ts';
 import { isDrained } from '#platform/installation/drain.ts';
 
 /** Seconds that a claim holds without being renewed, by the database's clock. */
@@ -14,8 +15,12 @@ export interface ClaimedExecution extends RowClaim {
   release_id: string;
   cluster_id: string;
   runtime: string;
+  /** True if the environment runs the code of a fork. */
+  is_fork: boolean;
   /** Number of pickups since the execution was last followed for a while. */
   pickups: number;
+  /** Epoch of the installation in which it was begun: whoever takes it over finds its command by it. */
+  epoch: number;
   /** Names of commands that the runtime may have of it. */
   tasks: string[];
 }
@@ -61,7 +66,7 @@ const claimStatement = ({ nodeId, kinds, perOrganization, limit }: ExecutionClai
       select organization_id, count(*) as n from job_execution
       where state = 'RUNNING' and scheduled_at is not null and lease_until > clock_timestamp() group by organization_id
     ), due as (
-      select x.id, s.release_id, e.project_id, k.id as cluster_id, k.runtime, x.created_at, x.concurrency,
+      select x.id, s.release_id, e.project_id, k.id as cluster_id, k.runtime, e.fork_ref is not null as is_fork, x.created_at, x.concurrency,
         row_number() over (partition by x.service_id order by x.state = 'WAITING', x.created_at, x.id) as of_service, x.organization_id
       from job_execution x
       join service s on s.id = x.service_id
@@ -82,9 +87,9 @@ const claimStatement = ({ nodeId, kinds, perOrganization, limit }: ExecutionClai
       where ranked.place <= ${perOrganization} and x.state in ('WAITING', 'RUNNING')
       order by ranked.place, ranked.created_at limit ${limit} for update of x skip locked
     )
-    update job_execution x set state = 'RUNNING', claim_token = gen_random_uuid(), pickups = pickups + 1,
+    update job_execution x set state = 'RUNNING', claim_token = gen_random_uuid(), pickups = pickups + 1, epoch = coalesce(x.epoch, ${EPOCH}),
       lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}),
       started_at = coalesce(x.started_at, now()), release_id = coalesce(x.release_id, candidate.release_id)
     from candidate where x.id = candidate.id
     returning x.id, x.organization_id, candidate.project_id, x.environment_id, x.service_id, x.release_id, candidate.cluster_id,
-      candidate.runtime, x.claim_token as token, x.pickups, x.tasks`;
+      candidate.runtime, candidate.is_fork, x.claim_token as token, x.pickups, x.tasks, x.epoch`;

@@ -43,8 +43,22 @@ describe('the log of an execution', () => {
     const { lines, last } = await readExecutionLog(app.db, scope, execution, 20);
     expect(lines.map(({ text }) => text)).toEqual(Array.from({ length: 20 }, (_, index) => `own ${index + 21}`));
     expect(last).toBe(CHUNKS);
-    expect(await readExecutionLogAfter(app.db, scope, execution, last)).toEqual({ lines: [], last });
+    expect(await readExecutionLogAfter(app.db, scope, execution, last)).toEqual({ lines: [], last, hasMore: false });
     expect((await readExecutionLogAfter(app.db, scope, execution, last - 1)).lines).toMatchObject([{ text: 'own 40' }]);
+  });
+
+  test('is read forwards in parts, each of which is limited', async () => {
+    const { scope, execution } = await makeLog();
+    const texts: string[] = [];
+    const sizes: number[] = [];
+    for (let last = 1, hasMore = true; hasMore;) {
+      const part = await readExecutionLogAfter(app.db, scope, execution, last);
+      sizes.push(part.lines.length);
+      texts.push(...part.lines.map(({ text }) => text));
+      ({ last, hasMore } = part);
+    }
+    expect(texts).toEqual(Array.from({ length: CHUNKS - 1 }, (_, index) => `own ${index + 2}`));
+    expect(sizes).toEqual([16, 16, 7]);
   });
 
   test('of which more lines are wanted than there are is read to its beginning', async () => {

@@ -4,10 +4,18 @@ import { linesOf, type StoredChunk } from '#deployments/logs/reader.ts';
 import type { DeploymentLine } from '#deployments/logs/writer.ts';
 
 /** Line that an execution wrote. */
-export interface ExecutionLine {
+interface ExecutionLine {
   /** RFC 3339 with milliseconds. */
   at: string;
   text: string;
+}
+
+/** Stored line with its position in the log of its execution, for what follows it. */
+export interface PlacedLine extends ExecutionLine {
+  /** Sequence of its chunk. */
+  sequence: number;
+  /** Number of the line among the execution's lines of that chunk, from 0. */
+  index: number;
 }
 
 /** Bytes of a chunk before compression, and of a whole execution. */
@@ -63,7 +71,7 @@ interface LoggedExecution {
   service_id: string;
 }
 
-/** Chunks that are read at once for the last lines of an execution. */
+/** Chunks of an execution that are read at once. */
 const CHUNKS_AT_ONCE = 16;
 
 /**
@@ -75,8 +83,8 @@ export async function readExecutionLog(
   scope: Scope,
   execution: LoggedExecution,
   tail: number,
-): Promise<{ lines: ExecutionLine[]; last: number }> {
-  let found: ExecutionLine[] = [];
+): Promise<{ lines: PlacedLine[]; last: number }> {
+  let found: PlacedLine[] = [];
   let last = 0;
   for (let before: number | undefined; found.length < tail;) {
     const chunks = await readChunks(db, scope, execution, { before });
@@ -88,18 +96,22 @@ export async function readExecutionLog(
   return { lines: found.slice(-tail), last };
 }
 
-/** Reads the lines after a chunk, with the sequence of the last chunk read. */
+/** Reads the next lines after a chunk, with the sequence of the last chunk read; `hasMore` if there may be others behind it. */
 export async function readExecutionLogAfter(
   db: Database,
   scope: Scope,
   execution: LoggedExecution,
   after: number,
-): Promise<{ lines: ExecutionLine[]; last: number }> {
+): Promise<{ lines: PlacedLine[]; last: number; hasMore: boolean }> {
   const chunks = await readChunks(db, scope, execution, { after });
-  return { lines: await ownLines(execution, chunks), last: chunks.at(-1)?.sequence ?? after };
+  return {
+    lines: await ownLines(execution, chunks),
+    last: chunks.at(-1)?.sequence ?? after,
+    hasMore: chunks.length === CHUNKS_AT_ONCE,
+  };
 }
 
-/** Reads the chunks of an execution after one, or the nearest ones before one, oldest first. */
+/** Reads at most 16 chunks of an execution, oldest first: the next ones after one, or the nearest ones before one. */
 async function readChunks(
   db: Database,
   scope: Scope,
@@ -113,15 +125,24 @@ async function readChunks(
       : [sql`deployment_log`, sql`deployment_id = ${deploymentId}`];
   const chunks = sql`select sequence, content from ${table} where organization_id = ${scope.organizationId} and ${key}`;
   if (after !== undefined)
-    return (await sql<StoredChunk>`${chunks} and sequence > ${after} order by sequence`.execute(db)).rows;
+    return (
+      await sql<StoredChunk>`${chunks} and sequence > ${after} order by sequence limit ${CHUNKS_AT_ONCE}`.execute(db)
+    ).rows;
   const earlier = before === undefined ? chunks : sql`${chunks} and sequence < ${before}`;
   const { rows } = await sql<StoredChunk>`${earlier} order by sequence desc limit ${CHUNKS_AT_ONCE}`.execute(db);
   return rows.reverse();
 }
 
-async function ownLines(execution: LoggedExecution, chunks: StoredChunk[]): Promise<ExecutionLine[]> {
-  if (execution.deployment_id === null) return linesOf<ExecutionLine>(chunks);
-  const lines = await linesOf<DeploymentLine>(chunks);
-  const own = lines.filter((line) => line.serviceId === execution.service_id && line.step === 'EXECUTING');
-  return own.map(({ at, text }) => ({ at, text }));
+async function ownLines(execution: LoggedExecution, chunks: StoredChunk[]): Promise<PlacedLine[]> {
+  const placed: PlacedLine[] = [];
+  for (const chunk of chunks) {
+    const lines = await linesOf<DeploymentLine>([chunk]);
+    // The log of a schedule is the execution's own, and its lines name no service.
+    const own =
+      execution.deployment_id === null
+        ? lines
+        : lines.filter((line) => line.serviceId === execution.service_id && line.step === 'EXECUTING');
+    placed.push(...own.map(({ at, text }, index) => ({ at, text, sequence: chunk.sequence, index })));
+  }
+  return placed;
 }

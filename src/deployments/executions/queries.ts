@@ -77,6 +77,9 @@ export const endOfStep = (
 const STATE = sql<ExecutionState>`case when x.state = 'RUNNING' and x.scheduled_at is null and coalesce(d.status, 'ENDED') = 'ENDED'
   then 'CANCELED' else x.state end`;
 
+/** End of an execution; that of its deployment where it was not recorded. */
+const ENDED_AT = sql<Date | null>`coalesce(x.ended_at, case when x.scheduled_at is null then d.ended_at end)`;
+
 /** Lists the executions of a service, newest first, without those that were cleaned away. */
 export const listExecutions = (db: Database, scope: Scope, serviceId: string) =>
   db
@@ -94,12 +97,55 @@ export const listExecutions = (db: Database, scope: Scope, serviceId: string) =>
     ])
     .select(['x.error', 'x.created_at', 'x.started_at', 'x.environment_id', 'd.number'])
     .select(STATE.as('state'))
-    .select(sql<Date | null>`coalesce(x.ended_at, case when x.scheduled_at is null then d.ended_at end)`.as('ended_at'))
+    .select(ENDED_AT.as('ended_at'))
     .where('x.organization_id', '=', scope.organizationId)
     .where('x.service_id', '=', serviceId)
     .where('x.discarded', '=', false)
     .orderBy('x.created_at', 'desc')
     .orderBy('x.id');
+
+/** Seconds after the end of an execution in which its last lines may still be stored. */
+const LAST_LINES_SECONDS = 10;
+const IS_OVER = sql<boolean>`(${STATE} not in ('WAITING', 'RUNNING')
+  and coalesce(${ENDED_AT} < now() - ${LAST_LINES_SECONDS} * interval '1 second', true))`;
+
+/** Newest executions of a service among which those that go on are looked for: a service may have hundreds of thousands. */
+const LOOKED_AT = 64;
+
+/**
+ * Lists the executions of a service that may have new lines, newest first: those of `ids`, and of the newest 64 those that were created at or
+ * after `from`, that go on, or that have just ended. No more lines come from one that `is_over`.
+ */
+export const listFollowedExecutions = (
+  db: Database,
+  scope: Scope,
+  serviceId: string,
+  { from, ids }: { from: Date; ids: string[] },
+) => {
+  const newest = db
+    .selectFrom('job_execution')
+    .select('id')
+    .where('organization_id', '=', scope.organizationId)
+    .where('service_id', '=', serviceId)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(LOOKED_AT);
+  return db
+    .selectFrom('job_execution as x')
+    .leftJoin('deployment as d', 'd.id', 'x.deployment_id')
+    .select(['x.id', 'x.deployment_id', 'x.created_at'])
+    .select(STATE.as('state'))
+    .select(IS_OVER.as('is_over'))
+    .where('x.organization_id', '=', scope.organizationId)
+    .where('x.service_id', '=', serviceId)
+    .where('x.id', '=', sql<string>`any(array(${newest}) || ${ids}::uuid[])`)
+    .where('x.discarded', '=', false)
+    .where(sql<boolean>`(x.created_at >= ${from} or x.id = any(${ids}::uuid[]) or not ${IS_OVER})`)
+    .orderBy('x.created_at', 'desc')
+    .orderBy('x.id');
+};
+
+export type FollowedExecution = Awaited<ReturnType<ReturnType<typeof listFollowedExecutions>['execute']>>[number];
 
 export type ExecutionRow = Awaited<ReturnType<ReturnType<typeof listExecutions>['execute']>>[number];
 

@@ -160,11 +160,11 @@ async function prepare(parts: ExecutionParts, claim: ClaimedExecution, signal: A
     projectId: claim.project_id,
     environmentId,
     serviceId: claim.service_id,
-    generation: generationOf(installation.epoch, release.number),
+    generation: generationOf(claim.epoch, release.number),
   };
   const context = systemContext(platform);
   const { deployment_id: id, shared } = release;
-  const deployment = { id, environmentId, shared, isRollback: false, signal };
+  const deployment = { id, environmentId, isFork: claim.is_fork, shared, isRollback: false, signal };
   const expanded = await parts.expand(context, organizationId, service, deployment);
   const opened = await parts.hooks[service.kind]?.open?.(context, service, identity);
   const variables = { ...expanded, secrets: [...new Set([...expanded.secrets, ...(opened?.secrets ?? [])])] };

@@ -74,7 +74,8 @@ async function valuesIn(work: ServiceWork, folder: string, { signal, log }: Runt
   const directory = path.join(folder, 'values');
   log(`Cloning ${source.url} at ${commit.id}`);
   const { organizationId } = run.scope;
-  await sourcesOf(run).checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
+  const isUntrusted = run.claim.names.isFork;
+  await sourcesOf(run).checkout({ ...source, organizationId, commit: commit.id, isUntrusted, directory, signal, log });
   if (await isPretended(work, directory)) return [];
   const files = [];
   for (const name of kindOf(work).chart!(service).valuesPaths) {

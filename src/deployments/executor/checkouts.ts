@@ -32,9 +32,11 @@ export async function checkout(work: ServiceWork, { signal, log }: RuntimeContex
   if (source?.type !== 'git') return;
   const commit = run.resolution.services[service.serviceId]?.commit;
   if (!commit) throw new Error(`The commit of ${source.url} is not known.`);
-  log(`Cloning ${source.url} at ${commit.id}`);
   const { organizationId } = run.scope;
-  await sourcesOf(run).checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
+  log(commit.uploaded ? `Unpacking the uploaded folder ${commit.id}` : `Cloning ${source.url} at ${commit.id}`);
+  const of = commit.uploaded ? { uploadedFor: service.serviceId } : {};
+  const isUntrusted = run.claim.names.isFork;
+  await sourcesOf(run).checkout({ ...source, ...of, organizationId, commit: commit.id, isUntrusted, directory, signal, log }); // prettier-ignore
 }
 
 /** Returns the folder for the repositories of a service's commands. */
@@ -48,6 +50,7 @@ export async function checkoutAll(
 ): Promise<void> {
   const sources = sourcesOf(work.run);
   const { organizationId } = work.run.scope;
+  const isUntrusted = work.run.claim.names.isFork;
   const base = repositoriesDirectory(work);
   await rm(base, { recursive: true, force: true });
   await makePrivate(work.run.parts.workDirectory, base);
@@ -55,6 +58,6 @@ export async function checkoutAll(
     const commit = await sources.resolve({ ...source, organizationId, commitId: null, signal });
     log(`Cloning ${source.url} at ${source.branch} (${commit.id}) into ${folder}`);
     const directory = path.join(base, folder);
-    await sources.checkout({ ...source, organizationId, commit: commit.id, directory, signal, log });
+    await sources.checkout({ ...source, organizationId, commit: commit.id, isUntrusted, directory, signal, log });
   }
 }

@@ -8,6 +8,7 @@ import {
   LIVE_WORKERS,
   type LockName,
 } from '#platform/database/locks.ts';
+import { EPOCH, FAILED_OVER, followFailover } from '#platform/installation/failover.ts';
 import { isDrained } from '#platform/installation/drain.ts';
 import { leasedTable, type Claim as WorkClaim, type Renewal } from '#platform/work/index.ts';
 import { FORMATS } from '#deployments/model/snapshot.ts';
@@ -33,6 +34,8 @@ export interface Names {
   environment: string;
   mode: string;
   runtime: string;
+  /** True if the environment runs the code of a fork. */
+  isFork: boolean;
 }
 
 /** Claim on a deployment. */
@@ -102,8 +105,11 @@ const LOOKS = 3;
  * cluster's state under its row's lock, so that the condition on the state is asked again where it was changed meanwhile.
  */
 export async function claimNext(db: Database, options: ClaimOptions): Promise<Claim[]> {
-  if (!(await isAnyOpen(db))) return [];
-  for (let look = 0; look < LOOKS; look++) {
+  const { open, failedOver } = await look(db);
+  if (!open) return [];
+  // What is begun now must not pass for what the lost transactions began under the same number.
+  if (failedOver) await followFailover(db);
+  for (let looks = 0; looks < LOOKS; looks++) {
     const claims = await claimOnce(db, options);
     if (claims === null || claims.length > 0) return claims ?? [];
   }
@@ -111,10 +117,13 @@ export async function claimNext(db: Database, options: ClaimOptions): Promise<Cl
 }
 
 /** Returns whether any deployment is open, in one cheap query: idle workers ask it often. */
-async function isAnyOpen(db: Database): Promise<boolean> {
-  const { rows } = await sql<{ open: boolean }>`select exists (select from deployment where status = 'WAITING')
+async function look(db: Database): Promise<{ open: boolean; failedOver: boolean }> {
+  const { rows } = await sql<{
+    open: boolean;
+    failedOver: boolean;
+  }>`select ${FAILED_OVER} as "failedOver", exists (select from deployment where status = 'WAITING')
     or exists (select from deployment where status in ('RUNNING', 'RECAP')) as open`.execute(db);
-  return rows[0]!.open;
+  return rows[0]!;
 }
 
 /** Candidates for a claim, all or those of some organizations. */
@@ -177,23 +186,22 @@ const claimOnce = (db: Database, options: ClaimOptions): Promise<Claim[] | null>
     const locked = await lockOrganizations(transaction, organizations, options.limit);
     const { rows } = await sql<DeploymentRow & { names: Names }>`
       with ${candidates(options, locked)}, chosen as (
-        select d.id, o.name as organization, p.name as project, e.name as environment, e.mode, k.runtime
+        select d.id, o.name as organization, p.name as project, e.name as environment, e.mode, k.runtime, e.fork_ref is not null as is_fork
         from deployment d join candidate c on c.id = d.id
         join cluster k on k.id = d.cluster_id
         join environment e on e.id = d.environment_id join project p on p.id = e.project_id join organization o on o.id = d.organization_id
-        where k.state not in ${AT_WORK}
+        where k.state not in ${AT_WORK} and not ${FAILED_OVER}
         order by c.rank, c.place, c.automatic, c.created_at limit ${options.limit} for update of d skip locked for key share of k skip locked
       )
       update deployment set status = case when deployment.status = 'WAITING' then 'RUNNING' else deployment.status end,
         worker_id = ${options.workerId}, claim_token = gen_random_uuid(), attempts = attempts + 1, resting = false,
-        attempt_number = attempt_number + 1,
+        attempt_number = attempt_number + 1, epoch = coalesce(deployment.epoch, ${EPOCH}),
         lease_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS}),
         started_at = coalesce(started_at, clock_timestamp()), updated_at = clock_timestamp()
       from chosen where deployment.id = chosen.id
       returning deployment.*, json_build_object('organization', chosen.organization, 'project', chosen.project,
-        'environment', chosen.environment, 'mode', chosen.mode, 'runtime', chosen.runtime) as names`.execute(
-      transaction,
-    );
+        'environment', chosen.environment, 'mode', chosen.mode, 'runtime', chosen.runtime,
+        'isFork', chosen.is_fork) as names`.execute(transaction);
     return rows.map(({ names, ...deployment }) => ({ deployment, names, token: deployment.claim_token! }));
   });
 

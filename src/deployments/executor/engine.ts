@@ -96,10 +96,21 @@ export interface KindHooks<Spec = unknown> {
 
 /** Access to the repositories, images and registries that services are deployed from. */
 export interface Sources {
-  /** Returns the named commit, or the head of the branch. */
-  resolve(request: SourceRequest & { commitId: string | null }): Promise<Commit>;
-  /** Checks the commit out into the directory. */
-  checkout(request: SourceRequest & { commit: string; directory: string; log(line: string): void }): Promise<void>;
+  /** Returns the named commit, or the head of the branch. A commit may be a folder that was uploaded for the service. */
+  resolve(request: SourceRequest & { commitId: string | null; serviceId?: string }): Promise<Commit>;
+  /**
+   * Checks the commit out into the directory. `uploadedFor` is the service whose uploaded folder the commit is. With `isUntrusted` (the
+   * code of a fork) nothing but the repository itself is read with credentials.
+   */
+  checkout(
+    request: SourceRequest & {
+      commit: string;
+      uploadedFor?: string;
+      isUntrusted: boolean;
+      directory: string;
+      log(line: string): void;
+    },
+  ): Promise<void>;
   /** Returns the image that a name and a tag stand for now, as a reference with its digest. */
   resolveImage(request: ImageName & { organizationId: string; signal: AbortSignal }): Promise<string>;
   /** Returns the digest (SHA-256, hexadecimal) of a chart's archive in a Helm repository. */
@@ -108,9 +119,10 @@ export interface Sources {
   fetchChart(request: ChartRequest & { digest: string | null; file: string }): Promise<void>;
   /** Returns the runtime's access to a registry of the organization; null if the registry needs no credentials. */
   registryAccess(organizationId: string, registryId: string): Promise<RegistryAccess | null>;
-  /** Returns an image that a build of the organization names. Throws an error for people if it may not be used. */
+  /** Returns an image that a build names. Throws an error for people if it may not be used. With `isUntrusted` no credentials are. */
   resolveBase(request: {
     organizationId: string;
+    isUntrusted: boolean;
     name: string;
     platform: string;
     signal: AbortSignal;
@@ -119,12 +131,22 @@ export interface Sources {
   checkHost(host: string): Promise<void>;
 }
 
-/** Expands a service's variables at the start of its stage, with what earlier stages wrote and with external secrets. */
+/**
+ * Expands a service's variables at the start of its stage, with what earlier stages wrote and with external secrets. `isFork` withholds the
+ * secrets: the environment runs the code of a fork.
+ */
 export type ExpandVariables = (
   context: Context,
   organizationId: string,
   service: ServiceSnapshot,
-  deployment: { id: string; environmentId: string; shared: FrozenVariable[]; isRollback: boolean; signal: AbortSignal },
+  deployment: {
+    id: string;
+    environmentId: string;
+    isFork: boolean;
+    shared: FrozenVariable[];
+    isRollback: boolean;
+    signal: AbortSignal;
+  },
 ) => Promise<ExpandedVariables & { warnings: string[] }>;
 
 /** Parts of the engine that src/app/ provides: the engine knows neither HTTP nor services nor a single runtime. */

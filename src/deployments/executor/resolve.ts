@@ -47,7 +47,9 @@ export async function resolve(
     const last = snapshot.repeat || removes ? (releases.get(service.serviceId)?.release ?? null) : null;
     const of = { parts, snapshot, signal };
     return {
-      ...(source?.type === 'git' ? { commit: await commitOf(of, source, service.commitId, last?.commit) } : {}),
+      ...(source?.type === 'git'
+        ? { commit: await commitOf(of, { ...source, serviceId: service.serviceId }, service.commitId, last?.commit) }
+        : {}),
       ...(source?.type === 'image' ? await digestOf(of, source, last) : {}),
       ...(source?.type === 'chart' ? { chart: await chartOf(of, source, last?.chart) } : {}),
       ...(values ? { valuesCommit: await commitOf(of, values, service.valuesCommitId, last?.valuesCommit) } : {}),
@@ -87,7 +89,7 @@ interface Of {
 
 async function commitOf(
   { parts, snapshot, signal }: Of,
-  source: GitSourceToResolve,
+  source: GitSourceToResolve & { serviceId?: string },
   commitId: string | null = null,
   last: Commit | null = null,
 ): Promise<Commit> {

@@ -56,13 +56,16 @@ export const sourcesOf = ({ parts, claim }: Pick<Run, 'parts' | 'claim'>): Sourc
   parts.sourcesFor(claim.names.runtime);
 
 /** Returns the identity of what a service of the deployment makes outside the database. */
-export const identityIn = ({ parts, scope, snapshot, claim }: Run, serviceId: string): WorkloadIdentity => ({
+export const identityIn = (
+  { parts, scope, snapshot, claim: { deployment } }: Run,
+  serviceId: string,
+): WorkloadIdentity => ({
   installation: parts.installation.id,
   organizationId: scope.organizationId,
   projectId: snapshot.projectId,
   environmentId: snapshot.environmentId,
   serviceId,
-  generation: generationOf(parts.installation.epoch, claim.deployment.number),
+  generation: generationOf(deployment.epoch!, deployment.number),
 });
 
 export const writeOf = (run: Run): FencedWrite => new FencedWrite(run.db, run.claim);

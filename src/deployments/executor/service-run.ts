@@ -12,6 +12,7 @@ import {
   recordHandle,
   type NewestCommit,
 } from '#deployments/executor/facts.ts';
+import { discardsOf, discardTasks } from '#deployments/executor/discard.ts';
 import type { FencedWrite } from '#deployments/executor/fenced-write.ts';
 import { Abandoned, Deadline, UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import { keepLastLines, maskLines } from '#deployments/logs/failed-instance.ts';
@@ -43,9 +44,13 @@ interface Position {
  * of the next: a crash in between repeats a step, and every step can be repeated. Throws only where this attempt must write no more.
  */
 export async function runService(run: PlannedRun, planned: PlannedService): Promise<boolean> {
-  const before = run.ended.get(planned.serviceId);
-  if (before !== undefined) return before;
   const work = begin(run, planned);
+  const before = run.ended.get(planned.serviceId);
+  if (before !== undefined) {
+    // The attempt that wrote the end may have stopped before it removed what its commands left.
+    await discardTasks(work, discardsOf(work));
+    return before;
+  }
   const at: Position = { write: writeOf(run), place: undefined };
   if (planned.failure) {
     await fail(work, at, new Error(planned.failure.message));
@@ -60,7 +65,7 @@ export async function runService(run: PlannedRun, planned: PlannedService): Prom
     }
     addEnd(work, at.write);
     await sendWithLog(run, at.write);
-    await discardTasks(work);
+    await discardTasks(work, discardsOf(work, work.tasks ?? []));
     return true;
   } catch (error) {
     await fail(work, at, error as Error);
@@ -253,21 +258,6 @@ function newestCommitAfter({ run, service, facts }: ServiceWork): NewestCommit {
   return keeps ? { atLeast: before } : { exact: commit };
 }
 
-/** Removes the remains of commands once their end is written: before that a successor would have asked for them. */
-async function discardTasks({ run, runtime, tasks = [], service }: ServiceWork): Promise<void> {
-  const names = tasks
-    .filter(({ discard }) => discard)
-    .flatMap(({ task, attempts }) => Array.from({ length: attempts }, (_, at) => `${task.name}-${at + 1}`));
-  const [first] = tasks;
-  if (!first || names.length === 0) return;
-  const late = (cause: unknown) => new Error(`The runtime did not answer within ${UNWIND_SECONDS} seconds.`, { cause });
-  await withDeadline(run.signal, { seconds: UNWIND_SECONDS, patience: () => UNWIND_SECONDS, late }, async () =>
-    runtime.removeTasks?.(first.task.identity, names),
-  ).catch((error: unknown) => {
-    run.parts.platform.log.warn({ err: error, serviceId: service.serviceId }, 'cannot remove what a command left');
-  });
-}
-
 /** Records the failure of a service, which people read, or its cancel. */
 async function fail(work: ServiceWork, at: Position, error: Error): Promise<void> {
   const { run, service, planned } = work;
@@ -293,7 +283,7 @@ async function fail(work: ServiceWork, at: Position, error: Error): Promise<void
     at.write.add(keepLastLines(run.db, run.scope, ids, maskLines(error.lastLines, work.mask)));
   await sendWithLog(run, at.write);
   if (cancelled) await abandon(work);
-  await discardTasks(work);
+  await discardTasks(work, discardsOf(work, work.tasks ?? []));
 }
 
 const isAbandoned = (error: Error): boolean => error instanceof Abandoned || error.cause instanceof Abandoned;

@@ -145,7 +145,9 @@ async function expand(work: ServiceWork): Promise<void> {
   const { organizationId } = run.scope;
   const { environmentId, shared = [], rollbackTo } = run.snapshot;
   const isRollback = rollbackTo !== undefined;
-  const deployment = { id: run.claim.deployment.id, environmentId, shared, isRollback, signal: run.signal };
+  const { deployment: row, names } = run.claim;
+  const { isFork } = names;
+  const deployment = { id: row.id, environmentId, isFork, shared, isRollback, signal: run.signal };
   const context = systemContext({ ...run.parts.platform, db: run.db });
   const { warnings, ...variables } = await again(() => run.parts.expand(context, organizationId, service, deployment));
   const opened = await again(async () => run.parts.hooks[service.kind]?.open?.(context, service, identityOf(work)));
@@ -188,7 +190,8 @@ async function buildImage(work: ServiceWork, context: StepContext): Promise<{ im
     )
     .digest('hex')
     .slice(0, 32);
-  const spec = { identity: identityOf(work), directory, ...recipeOf, arguments: args, cacheKey, secrets };
+  const { isFork: isUntrusted } = run.claim.names;
+  const spec = { identity: identityOf(work), directory, ...recipeOf, arguments: args, cacheKey, secrets, isUntrusted };
   const limit = `${recipe.timeoutSeconds} seconds (build.timeout_max_sec)`;
   const late = (cause: unknown) => new Error(`The build took longer than ${limit} and was ended.`, { cause });
   const built = await withDeadline(
@@ -204,10 +207,12 @@ async function buildImage(work: ServiceWork, context: StepContext): Promise<{ im
 /** Returns the context of a build, which checks images and hosts on behalf of the service's organization. */
 function buildContext({ run }: ServiceWork, context: RuntimeContext): BuildContext {
   const { organizationId } = run.scope;
+  const { isFork: isUntrusted } = run.claim.names;
+  const { signal } = context;
   const sources = sourcesOf(run);
   return {
     ...context,
-    resolveImage: (name, platform) => sources.resolveBase({ organizationId, name, platform, signal: context.signal }),
+    resolveImage: (name, platform) => sources.resolveBase({ organizationId, isUntrusted, name, platform, signal }),
     checkHost: (host) => sources.checkHost(host),
   };
 }

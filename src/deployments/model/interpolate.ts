@@ -10,14 +10,17 @@ export interface VariableProblem {
 export interface Node {
   text: string;
   isSecret: boolean;
+  /** True if neither the text nor anything that names its key may be used. */
+  isWithheld?: boolean;
   /** True if the text is taken as it is, without replacing `{{KEY}}`. */
   verbatim?: boolean;
 }
 
-/** A text with everything replaced; a secret when one was put into it. */
+/** A text with everything replaced; a secret when one was put into it, and withheld when something withheld was. */
 export interface Expanded {
   text: string;
   isSecret: boolean;
+  isWithheld: boolean;
 }
 
 /**
@@ -135,7 +138,7 @@ const tooLarge = (key: string): VariableProblem => ({
 /** Returns a node's text with every key that has a value replaced; undefined if it doesn't fit into the budget. */
 function replace(node: Node, values: ReadonlyMap<string, Expanded>, budget: { left: number }): Expanded | undefined {
   const parts: string[] = [];
-  let { isSecret } = node;
+  let { isSecret, isWithheld = false } = node;
   let at = 0;
   const take = (part: string): boolean => {
     budget.left -= part.length;
@@ -146,7 +149,8 @@ function replace(node: Node, values: ReadonlyMap<string, Expanded>, budget: { le
     const value = values.get(match[1]!);
     if (!take(node.text.slice(at, match.index)) || !take(value ? value.text : match[0])) return undefined;
     isSecret ||= value?.isSecret ?? false;
+    isWithheld ||= value?.isWithheld ?? false;
     at = match.index + match[0].length;
   }
-  return take(node.text.slice(at)) ? { text: parts.join(''), isSecret } : undefined;
+  return take(node.text.slice(at)) ? { text: parts.join(''), isSecret, isWithheld } : undefined;
 }

@@ -121,8 +121,6 @@ export interface PlannedTask {
   accepts?: number[];
   /** True if the command also runs after one before it failed or was given up, to release what was taken. */
   always?: boolean;
-  /** True if the runtime removes the command once its end is written: its environment and files may hold secrets. */
-  discard?: boolean;
   /** True if a failure is only logged and the next commands run all the same. Teardowns that are best effort set it. */
   tolerated?: boolean;
 }
@@ -192,6 +190,11 @@ export interface DeployableKind<Spec = unknown> {
     variables: ExpandedVariables,
     options: WorkloadOptions,
   ): PlannedTask[];
+  /**
+   * Names of all commands whose remains the runtime removes once the service's end is written, each with its attempt: their environment and
+   * files may hold secrets.
+   */
+  discards?: readonly string[];
   /** For kinds whose executions are kept, each with its log; what they leave in the runtime is removed by it. */
   executions?(service: ServiceSnapshot<Spec>): ExecutionPolicy;
 }

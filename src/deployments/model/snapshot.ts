@@ -13,6 +13,8 @@ export interface Commit {
   author: string;
   message: string;
   tag: string;
+  /** True if it is a folder that was uploaded for the service (docs/decisions/0100-an-uploaded-folder-is-a-commit-in-the-database.md): its repository does not have it. */
+  uploaded?: true;
 }
 
 /** Service in a snapshot: configuration only, frozen in the request's transaction, without any I/O. */

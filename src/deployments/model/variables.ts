@@ -50,6 +50,8 @@ export interface VariableDefinition {
   aliases?: string;
   /** The value lies in a secret manager, under this name. */
   external?: ExternalSecret;
+  /** True if its key gets no value, nor what names it (withheld-secrets.ts). */
+  isWithheld?: true;
 }
 
 /** A variable as snapshots keep it: unexpanded, secrets by version. */
@@ -89,6 +91,8 @@ export interface ResolvedVariables {
   warnings: string[];
   /** Values to mask in logs. */
   secrets: string[];
+  /** Keys without a value, because they hold or name a secret that is withheld. */
+  withheld: string[];
 }
 
 /** Error for variables that can't be resolved: a cycle, a source that is gone, an external secret, too much. The message names the keys. */
@@ -184,13 +188,19 @@ export function examineVariables(records: readonly VariableRecord[]): Examinatio
     if (problem) failures.set(key, problem);
     const isSecret = (record.isSecret ?? false) || holder?.external !== undefined;
     const text = holder?.value ?? '';
-    if (path === undefined) nodes.set(key, { text, isSecret, verbatim: problem !== undefined });
+    const isWithheld = (record.isWithheld ?? false) || (holder?.isWithheld ?? false);
+    if (path === undefined) nodes.set(key, { text, isSecret, isWithheld, verbatim: problem !== undefined });
     else {
-      nodes.set(key, { text: path, isSecret: false, verbatim: true });
-      if (!problem) contents.set(key, { text, isSecret, verbatim: !record.interpolateFile });
+      nodes.set(key, { text: path, isSecret: false, isWithheld, verbatim: true });
+      if (!problem) contents.set(key, { text, isSecret, isWithheld, verbatim: !record.interpolateFile });
     }
   }
   const { values, inside, warnings } = expand(nodes, contents, failures);
+  const withheld = new Set([...values, ...inside].flatMap(([key, one]) => (one.isWithheld ? [key] : [])));
+  for (const key of withheld) {
+    values.delete(key);
+    inside.delete(key);
+  }
   const files = placeFiles(effective, byId, inside, failures, warnings);
   const variables = [...values].map(([key, { text, isSecret }]) => {
     const record = effective.get(key)!;
@@ -202,6 +212,7 @@ export function examineVariables(records: readonly VariableRecord[]): Examinatio
     files,
     warnings: [...new Set(warnings)].sort(compare),
     secrets: [...new Set(secrets.map((value) => value.text))].sort(compare),
+    withheld: [...withheld].sort(compare),
     failures,
   };
 }

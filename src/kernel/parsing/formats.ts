@@ -126,6 +126,53 @@ export interface TerraformAnswer {
 /** Lists of an Argo CD's API. */
 export type ArgoCdList = 'applications' | 'clusters' | 'resources';
 
+/** Kind and environment of an object that a chart writes. */
+export interface ChartObjectOptions {
+  /** Path of the group's version: `/api/v1`, `/apis/apps/v1`. */
+  group: string;
+  /** Name of the kind in paths: `secrets`. */
+  resource: string;
+  /** Namespace of the environment. */
+  namespace: string;
+}
+
+/** Facts of an object by which it is decided whether a chart may write it. */
+export interface ChartObject {
+  name: string | null;
+  isHook: boolean;
+  /** True if helm would take it for a revision of a release. */
+  isRevision: boolean;
+  /** Label that marks something as the control plane's own; null without one. */
+  foreignLabel: string | null;
+  /** Reason for which it leads out of the environment; null if it does not. */
+  escalation: string | null;
+}
+
+/** Comparison of a manifest for Kubernetes. */
+export interface ManifestOptions {
+  /** Text of the manifest before; empty for none. */
+  before: string;
+}
+
+/** Reading of an uploaded folder. */
+export interface ArchiveOptions {
+  /** New file for the commit, in the format of `git fast-import`. */
+  output: string;
+  author: string;
+  /** Date of the commit in Unix seconds. */
+  seconds: number;
+  message: string;
+  /** Limits of the unpacked bytes, and of the number of files. */
+  mostBytes: number;
+  mostFiles: number;
+}
+
+/** Number of files of a folder, and their size in bytes. */
+export interface ArchiveContent {
+  files: number;
+  bytes: number;
+}
+
 /** Kinds of files with the input and output of their parsers. All of it is data that a thread can pass on. */
 export interface Formats {
   yaml: { options: YamlOptions; result: unknown };
@@ -150,8 +197,14 @@ export interface Formats {
   'argo-cd': { options: { list: ArgoCdList }; result: string[] };
   /** References of a JSON schema to something outside of its file. */
   'chart-schema': { options: null; result: string[] };
+  /** Object that a chart writes to a cluster. */
+  'chart-object': { options: ChartObjectOptions; result: ChartObject };
+  /** Manifest for Kubernetes; answers what is different from the one before, line by line, as parts of JSON. */
+  manifest: { options: ManifestOptions; result: string[] };
   /** Versions of charts by name, each list as the text of a JSON array: a whole index may have a hundred thousand. */
   'chart-index': { options: null; result: Map<string, string> };
+  /** Tar archive of a folder. Its text is the path of the file that holds it: archives are too large to be passed between threads. */
+  'source-archive': { options: ArchiveOptions; result: ArchiveContent };
 }
 
 export type Format = keyof Formats;
@@ -184,7 +237,10 @@ export const LIMITS: Record<Format, FileLimits> = {
   'job-outputs': { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   'argo-cd': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
   'chart-schema': { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'chart-object': { bytes: 4 * 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
+  manifest: { bytes: 8 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
   'chart-index': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
+  'source-archive': { bytes: 4 * KIB, milliseconds: 120_000, megabytes: 256 },
 };
 
 /** Longest result, as JSON: the thread that asked takes a moment for each byte of it. */

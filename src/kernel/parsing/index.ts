@@ -1,5 +1,13 @@
 import { AppError } from '#kernel/errors.ts';
-import { LIMITS, type Format, type Formats, type ShapeOptions } from '#kernel/parsing/formats.ts';
+import {
+  LIMITS,
+  type ArchiveContent,
+  type ArchiveOptions,
+  type Format,
+  type Formats,
+  type Question,
+} from '#kernel/parsing/formats.ts';
+import { inspectChartObject } from '#kernel/parsing/chart-object.ts';
 import { parseShape } from '#kernel/parsing/json.ts';
 import { ParserPool, Refusal, type RefusalKind } from '#kernel/parsing/pool.ts';
 import { decodeText, problemOf } from '#kernel/parsing/problem.ts';
@@ -37,9 +45,17 @@ export class ParsingError extends AppError {
 
 /** JSON up to this size is read at once: that takes 3 ms at most, and a thread takes 100 ms and 50 MB to start. */
 const SMALL_BYTES = 16 * 1024;
+const SMALL: Partial<Record<Format, (text: string, options: never) => unknown>> = {
+  'json-shape': parseShape,
+  'chart-object': inspectChartObject,
+};
 
 /** Threads of this process. The first file starts one; they end with the process. */
 const pool = new ParserPool();
+
+/** Threads for archives, which may take a minute each: other files never wait for them. */
+const MOST_ARCHIVES = 2;
+const archivePool = new ParserPool(undefined, MOST_ARCHIVES);
 
 type OptionsOf<F extends Format> = Formats[F]['options'] extends null ? [] : [options: Formats[F]['options']];
 
@@ -47,7 +63,7 @@ type OptionsOf<F extends Format> = Formats[F]['options'] extends null ? [] : [op
  * Reads a file of an organization in a thread, with limits of size, time and memory: other requests go on meanwhile. Throws ParsingError
  * that names the file and its fault.
  */
-export async function readFileOf<F extends Format>(
+export async function readFileOf<F extends Exclude<Format, 'source-archive'>>(
   organizationId: string,
   format: F,
   { name, text }: UserFile | EncodedFile,
@@ -56,18 +72,41 @@ export async function readFileOf<F extends Format>(
   const limits = LIMITS[format];
   const bytes = Buffer.byteLength(text);
   if (bytes > limits.bytes) throw new ParsingError(name, `it is larger than ${limits.bytes / 1024} KiB`, 'limit');
-  if (format === 'json-shape' && bytes <= SMALL_BYTES) return readSmall(name, text, options as ShapeOptions);
+  const parseSmall = bytes <= SMALL_BYTES ? SMALL[format] : undefined;
+  if (parseSmall) return readSmall(name, () => parseSmall(decodeText(text), options as never)) as Formats[F]['result'];
+  return readIn(pool, organizationId, name, { format, text, options: options ?? null });
+}
+
+/**
+ * Converts an uploaded archive in a thread with limits of time and memory; the abort of the signal ends it. `archive` is the path of its file.
+ * Throws ParsingError that names the entry and its fault, or the reason of the abort.
+ */
+export const readArchiveOf = (
+  organizationId: string,
+  archive: string,
+  options: ArchiveOptions,
+  signal: AbortSignal,
+): Promise<ArchiveContent> =>
+  readIn(archivePool, organizationId, 'archive', { format: 'source-archive', text: archive, options }, signal);
+
+async function readIn<T>(
+  threads: ParserPool,
+  organizationId: string,
+  name: string,
+  question: Question,
+  signal?: AbortSignal,
+): Promise<T> {
   try {
-    return await pool.run(organizationId, { format, text, options: options ?? null }, limits);
+    return await threads.run<T>(organizationId, question, LIMITS[question.format], signal);
   } catch (error) {
     if (error instanceof Refusal) throw new ParsingError(name, error.message, error.kind);
     throw error;
   }
 }
 
-function readSmall(name: string, text: string | Uint8Array, options: ShapeOptions): unknown {
+function readSmall(name: string, parse: () => unknown): unknown {
   try {
-    return parseShape(decodeText(text), options);
+    return parse();
   } catch (error) {
     const { problem, kind } = problemOf(error);
     throw new ParsingError(name, problem, kind);

@@ -1,7 +1,11 @@
-import { expect, test } from 'vitest';
+import { getEventListeners } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { LIMITS, type Format, type Shape } from '#kernel/parsing/formats.ts';
-import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
+import { ParsingError, readArchiveOf, readFileOf } from '#kernel/parsing/index.ts';
 import { readParts, toParts } from '#kernel/parsing/parts.ts';
 import { ParserPool } from '#kernel/parsing/pool.ts';
 
@@ -104,6 +108,16 @@ test('a thread that cannot be made fails its file and leaves the place to the ne
   expect(files).toEqual(files.map(() => failed));
 });
 
+test('a signal that lives longer than the files read with it keeps nothing of them', async () => {
+  const pool = new ParserPool();
+  const { signal } = new AbortController();
+  const ask = () => pool.run('a', { format: 'json', text: '1', options: {} }, LIMITS.json, signal);
+  const files = [ask(), ask(), ask()];
+  expect(getEventListeners(signal, 'abort').length).toBeGreaterThan(0);
+  expect(await Promise.all(files)).toEqual([1, 1, 1]);
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
+});
+
 test('an owner whose files take all of their time does not hold up another owner', async () => {
   const pool = shortPool(1_000);
   const attacker = newId();
@@ -119,6 +133,25 @@ test('an owner whose files take all of their time does not hold up another owner
   order.push('the other');
   expect(await Promise.all(slow)).toEqual(slow.map(() => 'refused'));
   expect(order[0]).toBe('the other');
+});
+
+test('archives that take their time do not hold up files of other formats', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'qd-archives-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const stop = new AbortController();
+  const limits = { mostBytes: 2 ** 50, mostFiles: 1 };
+  const archives = ['a', 'b', 'c', 'd', 'e'].map((name) =>
+    readArchiveOf(
+      newId(),
+      '/dev/zero',
+      { output: path.join(folder, name), author: 'a', seconds: 1, message: 'm', ...limits },
+      stop.signal,
+    ),
+  );
+  expect(await Promise.all(Array.from({ length: 6 }, () => read('json', '{}')))).toHaveLength(6);
+  stop.abort(new Error('enough'));
+  for (const end of await Promise.allSettled(archives))
+    expect(end).toMatchObject({ status: 'rejected', reason: { message: 'enough' } });
 });
 
 test('files of one owner beyond the 64 that may wait are refused with 503 and a time to ask again', async () => {

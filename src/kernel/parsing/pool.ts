@@ -23,8 +23,11 @@ const IDLE_MS = 30_000;
 interface Job {
   question: Question;
   limits: FileLimits;
+  signal: AbortSignal | undefined;
   resolve(result: unknown): void;
   reject(error: unknown): void;
+  /** Takes the job out of its row. */
+  leave(): void;
 }
 
 /** Program of the threads: TypeScript in a checkout, JavaScript where the program was compiled. */
@@ -37,27 +40,43 @@ export class ParserPool {
   readonly #waiting = new Map<string, Job[]>();
   readonly #busy = new Set<string>();
   readonly #program: URL;
+  readonly #mostThreads: number;
 
-  constructor(program = PROGRAM) {
+  constructor(program = PROGRAM, mostThreads = MAX_THREADS) {
     this.#program = program;
+    this.#mostThreads = mostThreads;
   }
 
-  run<T>(owner: string, question: Question, limits: FileLimits): Promise<T> {
+  /** Reads a file in its turn. The abort of the signal takes it out of its row, or ends its thread. */
+  run<T>(owner: string, question: Question, limits: FileLimits, signal?: AbortSignal): Promise<T> {
     return new Promise<T>((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
       const jobs = this.#waiting.get(owner) ?? [];
       if (jobs.length >= MAX_WAITING)
         return reject(
           new Refusal('busy', `${MAX_WAITING} files of your organization wait to be read: try again in 5 s`),
         );
-      jobs.push({ question, limits, resolve: resolve as (result: unknown) => void, reject });
+      const leave = () => this.#leave(owner, job, signal?.reason);
+      const job: Job = { question, limits, signal, resolve: resolve as (result: unknown) => void, reject, leave };
+      jobs.push(job);
       this.#waiting.set(owner, jobs);
+      signal?.addEventListener('abort', leave, { once: true });
       this.#next();
     });
   }
 
+  #leave(owner: string, job: Job, reason: unknown): void {
+    const jobs = this.#waiting.get(owner);
+    const at = jobs?.indexOf(job) ?? -1;
+    if (!jobs || at < 0) return;
+    jobs.splice(at, 1);
+    if (jobs.length === 0) this.#waiting.delete(owner);
+    job.reject(reason);
+  }
+
   #next(): void {
     for (const [owner, jobs] of this.#waiting) {
-      if (this.#busy.size === MAX_THREADS) return;
+      if (this.#busy.size === this.#mostThreads) return;
       if (this.#busy.has(owner)) continue;
       const job = jobs.shift()!;
       // Behind all others, if it has more.
@@ -67,10 +86,11 @@ export class ParserPool {
     }
   }
 
-  async #do(owner: string, { question, limits, resolve, reject }: Job): Promise<void> {
+  async #do(owner: string, { question, limits, signal, resolve, reject, leave }: Job): Promise<void> {
     this.#busy.add(owner);
+    signal?.removeEventListener('abort', leave);
     try {
-      resolve(await this.#read(question, limits));
+      resolve(await this.#read(question, limits, signal));
     } catch (error) {
       reject(error);
     } finally {
@@ -80,8 +100,15 @@ export class ParserPool {
   }
 
   /** Rejects where no thread can be made, too: the owner's place is free again then. */
-  async #read(question: Question, limits: FileLimits): Promise<unknown> {
-    return this.#threadFor(limits).read(question, limits);
+  async #read(question: Question, limits: FileLimits, signal: AbortSignal | undefined): Promise<unknown> {
+    const thread = this.#threadFor(limits);
+    const end = () => thread.end(signal?.reason);
+    signal?.addEventListener('abort', end, { once: true });
+    try {
+      return await thread.read(question, limits);
+    } finally {
+      signal?.removeEventListener('abort', end);
+    }
   }
 
   /** Returns an idle thread with that much memory, else a new one. */
@@ -126,7 +153,7 @@ class ParserThread {
     return new Promise((resolve, reject) => {
       this.#reading = { resolve, reject };
       this.#timer = setTimeout(
-        () => this.#end(new Refusal('limit', `it takes longer than ${milliseconds / 1000} s to read`)),
+        () => this.end(new Refusal('limit', `it takes longer than ${milliseconds / 1000} s to read`)),
         milliseconds,
       );
       this.#worker.postMessage(question);
@@ -138,9 +165,9 @@ class ParserThread {
     if (!this.#reading) return;
     clearTimeout(this.#timer);
     const { resolve, reject } = this.#reading;
-    if ('broken' in reply && reply.broken) return this.#end(new Refusal('limit', reply.problem));
+    if ('broken' in reply && reply.broken) return this.end(new Refusal('limit', reply.problem));
     this.#reading = undefined;
-    this.#timer = setTimeout(() => this.#end(), IDLE_MS).unref();
+    this.#timer = setTimeout(() => this.end(), IDLE_MS).unref();
     // The process may end while the thread has nothing to do.
     this.#worker.unref();
     if ('problem' in reply) reject(new Refusal(reply.kind, reply.problem));
@@ -149,10 +176,11 @@ class ParserThread {
 
   #failed(error: unknown): void {
     const isMemory = (error as { code?: string }).code === 'ERR_WORKER_OUT_OF_MEMORY';
-    this.#end(isMemory ? new Refusal('limit', `it takes more than ${this.megabytes} MB of memory to read`) : error);
+    this.end(isMemory ? new Refusal('limit', `it takes more than ${this.megabytes} MB of memory to read`) : error);
   }
 
-  #end(reason?: unknown): void {
+  /** Ends the thread; what it reads is rejected with the reason. */
+  end(reason?: unknown): void {
     if (this.#ended) return;
     this.#ended = true;
     clearTimeout(this.#timer);

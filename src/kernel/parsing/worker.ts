@@ -22,7 +22,10 @@ const PARSERS: Record<Format, () => Promise<Parser>> = {
   'job-outputs': async () => (await import('#kernel/parsing/job-outputs.ts')).parseOutputs,
   'argo-cd': async () => (await import('#kernel/parsing/argo-cd.ts')).readArgoCdList,
   'chart-schema': async () => (await import('#kernel/parsing/chart-schema.ts')).findOutsideReferences,
+  'chart-object': async () => (await import('#kernel/parsing/chart-object.ts')).inspectChartObject,
+  manifest: async () => (await import('#kernel/parsing/manifests.ts')).compareManifests,
   'chart-index': async () => (await import('#kernel/parsing/chart-index.ts')).parseChartIndex,
+  'source-archive': async () => (await import('#kernel/parsing/source-archive.ts')).convertArchive,
 };
 
 async function answer({ format, text, options }: Question): Promise<Reply> {

@@ -9,6 +9,9 @@ const config = { ...inject('postgres'), max: 2 };
 const end = (pid: number, db: ReturnType<typeof openDatabase>['db']) =>
   sql`select pg_terminate_backend(${pid})`.execute(db);
 
+const isThere = async (pid: number, db: ReturnType<typeof openDatabase>['db']): Promise<boolean> =>
+  (await sql`select from pg_stat_activity where pid = ${pid}`.execute(db)).rows.length > 0;
+
 test('a connection that ends between the statements of a transaction fails that transaction, and nothing else', async () => {
   const [mine, other] = [openDatabase({ config }), openDatabase({ config })];
   try {
@@ -16,7 +19,8 @@ test('a connection that ends between the statements of a transaction fails that 
       const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(inside);
       await end(rows[0]!.pid, other.db);
       // The end comes with no statement under way: an error without a listener would end the process.
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await expect.poll(() => isThere(rows[0]!.pid, other.db)).toBe(false);
+      await new Promise((turn) => setImmediate(turn));
       await sql`select 1`.execute(inside);
     });
     await expect(transaction).rejects.toThrow();
@@ -68,6 +72,18 @@ test('a statement that is never answered ends, whichever way it is sent, and the
     expect(await ask()).toEqual([answered, answered, answered, answered]);
   } finally {
     way.close();
+    await open.close();
+  }
+});
+
+test('a standby that refuses a write counts as a database that is away, and its connection is not kept', async () => {
+  const open = openDatabase({ config: { ...config, max: 1, options: '-c default_transaction_read_only=on' } });
+  const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(open.db)).rows[0]!.pid;
+  try {
+    const before = await pid();
+    await expect(sql`create table never (a int)`.execute(open.db)).rejects.toSatisfy(isDatabaseAway);
+    expect(await pid()).not.toBe(before);
+  } finally {
     await open.close();
   }
 });

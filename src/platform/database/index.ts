@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } from 'kysely';
 import pg from 'pg';
-import { breakingOff } from '#platform/database/answer-limit.ts';
+import { breakingOff, STANDBY } from '#platform/database/answer-limit.ts';
 import { createLine, LineBroken } from '#platform/database/line.ts';
 import { LIMITS, throughPooler } from '#platform/database/pooler.ts';
 import type { DB } from '#platform/database/tables.ts';
@@ -161,10 +161,14 @@ export function brokenConstraint(error: unknown): string | undefined {
   return code === '23505' || code === '23503' ? (error as { constraint?: string }).constraint : undefined;
 }
 
-/** Shut down, crashed, starting up, out of connections or of disk (PostgreSQL's classes 08, 53 and 57P). */
-const AWAY = /^(08|53|57P0)/;
+/** Shut down, crashed, starting up, out of connections or of disk (PostgreSQL's classes 08, 53 and 57P), or a standby. */
+const AWAY = new RegExp(`^(08|53|57P0|${STANDBY})`);
 
 const SOCKET_CODES = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOENT', 'ETIMEDOUT'];
+
+/** Messages of the client of the database, whose errors have no code. */
+const CLIENT_MESSAGE =
+  /^Connection terminated|^timeout (exceeded when trying to connect|expired$)|^Query read timeout$|^Client has encountered a connection error/;
 
 /** Returns whether the database could not be reached or could not go on, whatever the statement. */
 export function isDatabaseAway(error: unknown): boolean {
@@ -173,8 +177,13 @@ export function isDatabaseAway(error: unknown): boolean {
     AWAY.test(code ?? '') ||
     // Of its socket, and not of a file.
     (SOCKET_CODES.includes(code ?? '') && ['connect', 'read', 'write'].includes(syscall ?? '')) ||
-    /^Connection terminated|^timeout (exceeded when trying to connect|expired$)|^Query read timeout$|^Client has encountered a connection error/.test(
-      message ?? '',
-    )
+    CLIENT_MESSAGE.test(message ?? '')
   );
 }
+
+/**
+ * Returns whether an error is of the database or of its client, and not of another server that was asked. Its text may have parts of a statement
+ * and is not for users.
+ */
+export const isDatabaseError = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError || CLIENT_MESSAGE.test((error as Error).message);

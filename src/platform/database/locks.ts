@@ -36,7 +36,7 @@ export const PLACES_CLASS = 7303;
 const PLACES = 4;
 
 /** Subject of a lock for one thing; the key is a hash of both. */
-export type Subject = 'first cluster of organization' | 'argo cd project of organization';
+export type Subject = 'first cluster of organization' | 'argo cd project of organization' | 'previews of organization';
 
 /** Waits for the lock and holds it until the transaction ends. */
 export const lockInTransaction = (db: Database, name: LockName) =>

@@ -35,18 +35,94 @@ export interface AgenticRun {
   workflow_id: string;
 }
 
-export interface AlertReceiver {
+export interface AlertIncident {
+  detail: string;
+  fired_at: Timestamp | null;
+  name: string;
+  organization_id: string;
+  part: string | null;
+  rule_id: string;
+  since: Timestamp;
+  subject_id: string;
+}
+
+export interface AlertMessage {
+  attempts: Generated<number>;
+  claim_token: string | null;
+  content: JsonColumn;
   created_at: Generated<Timestamp>;
-  description: string;
+  due_at: Generated<Timestamp>;
+  ended_at: Timestamp | null;
+  error: string | null;
   id: string;
+  lease_until: Timestamp | null;
+  number: Generated<Int8Column>;
+  organization_id: string;
+  receiver_id: string;
+  rule_id: string;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+  tries: Generated<number>;
+}
+
+export interface AlertReceiver {
+  auth_password: Buffer | null;
+  auth_username: string | null;
+  created_at: Generated<Timestamp>;
+  delivery_error: string | null;
+  description: string;
+  failures: Generated<number>;
+  id: string;
+  mail_from: string | null;
+  mail_to: string | null;
   name: string;
   organization_id: string;
   owner: string | null;
+  paused_until: Timestamp | null;
+  require_tls: boolean | null;
   send_resolved: boolean;
   severity: string | null;
+  smarthost: string | null;
   type: string;
   updated_at: Generated<Timestamp>;
-  webhook_url: Buffer;
+  webhook_url: Buffer | null;
+}
+
+export interface AlertRule {
+  claim_token: string | null;
+  cluster_id: string;
+  condition: JsonColumn;
+  created_at: Generated<Timestamp>;
+  description: string;
+  enabled: boolean;
+  evaluated_at: Timestamp | null;
+  failed_at: Timestamp | null;
+  failures: Generated<number>;
+  for_duration: string;
+  for_seconds: number;
+  id: string;
+  lease_until: Timestamp | null;
+  name: string;
+  next_at: Generated<Timestamp>;
+  organization_id: string;
+  presentation: JsonColumn;
+  problem: string | null;
+  set_by: string | null;
+  set_with: string | null;
+  severity: string;
+  tag: string;
+  target_id: string;
+  target_project_id: string | null;
+  target_type: string;
+  updated_at: Generated<Timestamp>;
+}
+
+export interface AlertRuleReceiver {
+  error: string | null;
+  is_current: Generated<boolean>;
+  organization_id: string;
+  receiver_id: string;
+  rule_id: string;
 }
 
 export interface ApiToken {
@@ -283,6 +359,7 @@ export interface CommitStatus {
   lease_until: Timestamp | null;
   name: string;
   organization_id: string;
+  origin: string | null;
   owner: string;
   reported: string | null;
   service_id: string;
@@ -372,6 +449,7 @@ export interface DatabaseBackup {
   message: string;
   name: string;
   node_id: string | null;
+  of_fork: Generated<boolean>;
   organization_id: string;
   origin: string;
   project_id: string;
@@ -434,6 +512,7 @@ export interface Deployment {
   created_at: Generated<Timestamp>;
   ended_at: Timestamp | null;
   environment_id: string;
+  epoch: number | null;
   error: string | null;
   format: Generated<number>;
   id: string;
@@ -547,6 +626,8 @@ export interface Environment {
   deleting: Generated<boolean>;
   deployment_number: Generated<Int8Column>;
   expires_at: Timestamp | null;
+  fork_commit: string | null;
+  fork_ref: string | null;
   id: string;
   last_updated_by: string | null;
   mode: string;
@@ -597,10 +678,13 @@ export interface GitBranch {
   polled: string | null;
   polled_at: Timestamp | null;
   repository: string;
+  wanted: Generated<number>;
 }
 
 export interface GitPush {
   after_commit: string | null;
+  asked_at: Timestamp | null;
+  asks: Generated<number>;
   attempts: Generated<number>;
   before_commit: string | null;
   body: string | null;
@@ -614,11 +698,13 @@ export interface GitPush {
   environment_ids: string[] | null;
   error: string | null;
   event: string | null;
+  failures: Generated<number>;
   id: string;
   lease_until: Timestamp | null;
   number: Generated<Int8Column>;
   organization_id: string;
   outcome: JsonColumn | null;
+  pushes: JsonColumn | null;
   repository: string;
   started_at: Timestamp | null;
   status: Generated<string>;
@@ -673,6 +759,23 @@ export interface IdempotencyRecord {
   status: number;
 }
 
+export interface ImageTag {
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  error: string | null;
+  failures: Generated<number>;
+  id: string;
+  image: string | null;
+  image_name: string;
+  lease_until: Timestamp | null;
+  looked_at: Timestamp | null;
+  next_at: Generated<Timestamp>;
+  organization_id: string;
+  put_off: Generated<string[]>;
+  registry_id: string;
+  tag: string;
+}
+
 export interface Installation {
   audit_key: Buffer | null;
   audited_since: Generated<Timestamp>;
@@ -685,6 +788,7 @@ export interface Installation {
   restored_at: Timestamp | null;
   restored_from: Timestamp | null;
   singleton: Generated<boolean>;
+  timeline: Generated<string | null>;
 }
 
 export interface JobExecution {
@@ -697,6 +801,7 @@ export interface JobExecution {
   discarded: Generated<boolean>;
   ended_at: Timestamp | null;
   environment_id: string;
+  epoch: number | null;
   error: string | null;
   event: string;
   exit_code: number | null;
@@ -803,6 +908,32 @@ export interface Outbox {
   topic: string;
 }
 
+export interface Preview {
+  applied_commit: string | null;
+  approved_at: Timestamp | null;
+  approved_by: string | null;
+  approved_commit: string | null;
+  approved_with: string | null;
+  attempts: Generated<number>;
+  awaited: Generated<JsonColumn>;
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  due_at: Generated<Timestamp>;
+  ended_at: Timestamp | null;
+  environment_id: string | null;
+  error: string | null;
+  id: string;
+  lease_until: Timestamp | null;
+  looked_commit: string | null;
+  organization_id: string;
+  outcome: string | null;
+  pull_request_id: string;
+  source_id: string | null;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+  wanted: string;
+}
+
 export interface Project {
   created_at: Generated<Timestamp>;
   deleting: Generated<boolean>;
@@ -839,6 +970,70 @@ export interface PublishedPort {
   port: number;
   protocol: string;
   service_id: string;
+}
+
+export interface PullRequest {
+  author: string | null;
+  base_branch: string;
+  base_commit: string | null;
+  base_is_default: boolean;
+  changed_at: Timestamp;
+  created_at: Generated<Timestamp>;
+  head_branch: string;
+  head_commit: string;
+  head_repository: string | null;
+  id: string;
+  is_asked: Generated<boolean>;
+  is_fork: boolean;
+  is_labelled: Generated<boolean>;
+  number: Int8Column;
+  organization_id: string;
+  provider: string | null;
+  repository: string;
+  state: string;
+  title: string | null;
+  updated_at: Generated<Timestamp>;
+}
+
+export interface PullRequestCall {
+  attempts: Generated<number>;
+  body: string | null;
+  body_digest: string;
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  delivery_id: string;
+  ended_at: Timestamp | null;
+  error: string | null;
+  id: string;
+  is_comment: boolean;
+  lease_until: Timestamp | null;
+  number: Generated<Int8Column>;
+  organization_id: string;
+  repository: string;
+  sender: string;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+}
+
+export interface PullRequestReport {
+  attempts: Generated<number>;
+  claim_token: string | null;
+  comment_id: string | null;
+  comment_is_gone: Generated<boolean>;
+  created_at: Generated<Timestamp>;
+  due_at: Generated<Timestamp>;
+  ended_at: Timestamp | null;
+  error: string | null;
+  id: string;
+  lease_until: Timestamp | null;
+  organization_id: string;
+  pull_request_id: string;
+  requests: Generated<number>;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+  told_at: Generated<Timestamp>;
+  told_comment: string | null;
+  told_statuses: Generated<JsonColumn>;
 }
 
 export interface QueueFinding {
@@ -965,6 +1160,30 @@ export interface SignUp {
   id: string;
   updated_at: Generated<Timestamp>;
   user_id: string;
+}
+
+export interface SourceUpload {
+  author: string;
+  commit_id: string;
+  committed_at: Timestamp;
+  created_at: Generated<Timestamp>;
+  files: number;
+  id: string;
+  message: string;
+  organization_id: string;
+  packed_bytes: Int8Column;
+  requested_at: Generated<Timestamp>;
+  service_id: string;
+  stored_at: Timestamp | null;
+  tree_id: string;
+  unpacked_bytes: Int8Column;
+}
+
+export interface SourceUploadPart {
+  content: Buffer;
+  number: number;
+  organization_id: string;
+  upload_id: string;
 }
 
 export interface StreamEvent {
@@ -1164,7 +1383,11 @@ export interface DB {
   access_version: AccessVersion;
   agentic_output: AgenticOutput;
   agentic_run: AgenticRun;
+  alert_incident: AlertIncident;
+  alert_message: AlertMessage;
   alert_receiver: AlertReceiver;
+  alert_rule: AlertRule;
+  alert_rule_receiver: AlertRuleReceiver;
   api_token: ApiToken;
   api_token_organization: ApiTokenOrganization;
   argo_cd: ArgoCd;
@@ -1207,6 +1430,7 @@ export interface DB {
   git_webhook: GitWebhook;
   helm_repository: HelmRepository;
   idempotency_record: IdempotencyRecord;
+  image_tag: ImageTag;
   installation: Installation;
   job_execution: JobExecution;
   job_execution_log: JobExecutionLog;
@@ -1217,9 +1441,13 @@ export interface DB {
   node: Node;
   organization: Organization;
   outbox: Outbox;
+  preview: Preview;
   project: Project;
   project_deployment_rule: ProjectDeploymentRule;
   published_port: PublishedPort;
+  pull_request: PullRequest;
+  pull_request_call: PullRequestCall;
+  pull_request_report: PullRequestReport;
   queue_finding: QueueFinding;
   rate_window: RateWindow;
   release: Release;
@@ -1231,6 +1459,8 @@ export interface DB {
   service: Service;
   service_warning: ServiceWarning;
   sign_up: SignUp;
+  source_upload: SourceUpload;
+  source_upload_part: SourceUploadPart;
   stream_event: StreamEvent;
   stream_state: StreamState;
   terraform_plan: TerraformPlan;

@@ -1,9 +1,16 @@
-import type { LookupAddress } from 'node:dns';
-import { isForbiddenAddress, literalAddress } from '#kernel/addresses.ts';
+import { lookup as lookUp, type LookupAddress } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { promisify } from 'node:util';
+import { isForbiddenAddress, isWithin, literalAddress } from '#kernel/addresses.ts';
 import { OutgoingError, outgoingError } from '#platform/http-client/errors.ts';
 
 /** Addresses of a name, as `dns.lookup` with `all` answers them. */
 export type Lookup = (hostname: string, options: { family?: number | 'IPv4' | 'IPv6' }) => Promise<LookupAddress[]>;
+
+const lookUpAll = promisify(lookUp);
+
+/** Resolves names as the system does. */
+export const systemLookup: Lookup = (hostname, { family = 0 }) => lookUpAll(hostname, { all: true, family });
 
 /** Returns the addresses of a name. Throws OutgoingError if there are none. */
 export async function resolveHost(
@@ -60,3 +67,28 @@ export const unprotected = (host: string): OutgoingError =>
     'invalid_url',
     `Credentials are not sent to ${host} over http, where others can read them: use https. Over http they go only to addresses that the setting QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES names`,
   );
+
+/**
+ * Returns a lookup that answers only addresses resolved and allowed for this very connection. With `refusal`, only the operator's own
+ * addresses are allowed, and it makes the error for others.
+ */
+export function checkedLookup(
+  resolve: Lookup,
+  allowed: readonly string[],
+  refusal?: (host: string) => OutgoingError,
+): LookupFunction {
+  return (hostname, options, callback) => {
+    const family = options.family === undefined || options.family === 0 ? undefined : options.family;
+    resolveHost(resolve, hostname, family).then(
+      (found: LookupAddress[]) => {
+        const good = found.filter(({ address }) => !isForbiddenAddress(address, allowed));
+        if (good.length === 0) return callback(forbidden(hostname, found[0]!.address), []);
+        const safe = refusal ? good.filter(({ address }) => isWithin(address, allowed)) : good;
+        if (safe.length === 0) return callback(refusal!(hostname), []);
+        if (options.all) return callback(null, safe);
+        callback(null, safe[0]!.address, safe[0]!.family);
+      },
+      (error: Error) => callback(error, []),
+    );
+  };
+}

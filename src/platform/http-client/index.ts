@@ -1,5 +1,3 @@
-import { lookup as systemLookup } from 'node:dns';
-import { promisify } from 'node:util';
 import { invalidField } from '#kernel/errors.ts';
 import { isForbiddenAddress, literalAddress } from '#kernel/addresses.ts';
 import { OutgoingError } from '#platform/http-client/errors.ts';
@@ -9,6 +7,7 @@ import {
   parseUrl,
   refuseLiteral,
   resolveHost,
+  systemLookup,
   type Lookup,
 } from '#platform/http-client/hosts.ts';
 import { createSender, type OutgoingAnswer, type OutgoingRequest } from '#platform/http-client/send.ts';
@@ -71,13 +70,10 @@ export function isProtected(url: string, allowedPrivateAddresses: readonly strin
   );
 }
 
-const resolveBySystem = promisify(systemLookup);
-
 /** Creates the client for URLs that users give. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const allowed = options.allowedPrivateAddresses;
-  const resolve: Lookup =
-    options.lookup ?? ((hostname, { family }) => resolveBySystem(hostname, { all: true, family: family ?? 0 }));
+  const resolve = options.lookup ?? systemLookup;
   const send = createSender(resolve, allowed);
   return {
     request: (url, request = {}) => send(url, request),

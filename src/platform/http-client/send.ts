@@ -1,19 +1,11 @@
 import { anySignal } from '#kernel/lease-signal.ts';
-import type { LookupAddress } from 'node:dns';
 import { open } from 'node:fs/promises';
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { isForbiddenAddress, isWithin, literalAddress } from '#kernel/addresses.ts';
+import { isWithin, literalAddress } from '#kernel/addresses.ts';
 import { request as requestHttp } from '#kernel/node-http.ts';
 import { OutgoingError, outgoingError } from '#platform/http-client/errors.ts';
-import {
-  forbidden,
-  parseUrl,
-  refuseLiteral,
-  resolveHost,
-  unprotected,
-  type Lookup,
-} from '#platform/http-client/hosts.ts';
+import { checkedLookup, parseUrl, refuseLiteral, unprotected, type Lookup } from '#platform/http-client/hosts.ts';
 
 const DEFAULT_TIMEOUT_MS = 10_000;
 const DEFAULT_MAX_BYTES = 1024 * 1024;
@@ -53,7 +45,7 @@ export function createSender(resolve: Lookup, allowed: readonly string[]) {
     refuseLiteral(url.hostname, allowed);
     const literal = literalAddress(url.hostname);
     if (exposes && literal !== undefined && !isWithin(literal, allowed)) throw unprotected(url.host);
-    return send(url, checkedLookup(resolve, allowed, exposes), request);
+    return send(url, checkedLookup(resolve, allowed, exposes ? unprotected : undefined), request);
   };
 }
 
@@ -141,29 +133,4 @@ async function saveBounded(
     await target.writeFile(chunk);
   }
   return { body, truncated: false };
-}
-
-/**
- * Returns a lookup that answers only addresses resolved and allowed for this very connection. If the request `exposes` credentials, only
- * the operator's addresses are allowed.
- */
-function checkedLookup(
-  resolve: Lookup,
-  allowed: readonly string[],
-  exposes: boolean,
-): NonNullable<RequestOptions['lookup']> {
-  return (hostname, options, callback) => {
-    const family = options.family === undefined || options.family === 0 ? undefined : options.family;
-    resolveHost(resolve, hostname, family as 4 | 6 | undefined).then(
-      (found: LookupAddress[]) => {
-        const good = found.filter(({ address }) => !isForbiddenAddress(address, allowed));
-        if (good.length === 0) return callback(forbidden(hostname, found[0]!.address), []);
-        const safe = exposes ? good.filter(({ address }) => isWithin(address, allowed)) : good;
-        if (safe.length === 0) return callback(unprotected(hostname), []);
-        if (options.all) return callback(null, safe);
-        callback(null, safe[0]!.address, safe[0]!.family);
-      },
-      (error: Error) => callback(error, []),
-    );
-  };
 }

@@ -38,7 +38,9 @@ describe('requests under way', () => {
     const admission = new Admission(limits);
     for (let n = 0; n < 2; n++) expect(admission.enter('a', 'x', 'connections')).toBeTypeOf('function');
     for (let n = 0; n < 2; n++) expect(admission.enter('a', 'x')).toBeTypeOf('function');
-    await expect(admission.enter('a', 'x', 'connections')).rejects.toThrow('2 event streams and web sockets open');
+    await expect(admission.enter('a', 'x', 'connections')).rejects.toThrow(
+      '2 event streams, followed logs and web sockets open',
+    );
   });
 
   test('are not limited by 0', () => {

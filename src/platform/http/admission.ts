@@ -15,7 +15,7 @@ type Kind = 'requests' | 'connections';
 
 const WORDS: Record<Kind, { have: string; advice: string }> = {
   requests: { have: 'requests under way', advice: 'wait for their answers and ask again in 2 s' },
-  connections: { have: 'event streams and web sockets open', advice: 'close one and ask again in 2 s' },
+  connections: { have: 'event streams, followed logs and web sockets open', advice: 'close one and ask again in 2 s' },
 };
 
 /** Milliseconds before a refusal is answered: a caller that retries at once would keep the program busy with refusing. */

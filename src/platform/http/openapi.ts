@@ -183,8 +183,14 @@ function operationOf(route: Route, hoist: (node: unknown) => any, texts: Documen
               ? 'Done.'
               : 'Success.'),
       ...(answer.body
-        ? { content: { [answer.contentType ?? 'application/json']: { schema: hoist(answer.body) } } }
+        ? {
+            content: {
+              [answer.contentType ?? 'application/json']: { schema: hoist(answer.body) },
+            },
+          }
         : {}),
+      // Not a second content type: generated clients would take an answer for either of them.
+      ...(answer.stream ? { 'x-event-stream': hoist(answer.stream) } : {}),
     },
   };
   for (const status of errorsOf(route)) responses[status] = { $ref: `#/components/responses/${ERROR_NAMES[status]}` };
@@ -201,12 +207,14 @@ function operationOf(route: Route, hoist: (node: unknown) => any, texts: Documen
       ? {
           requestBody: {
             required: !route.optionalBody,
-            content: {
-              [route.bodyContentType ?? 'application/json']: {
-                schema: hoist(route.body),
-                example: texts.examples[route.id] ?? exampleFor(route.body),
-              },
-            },
+            content: route.streamedBody
+              ? Object.fromEntries(route.streamedBody.types.map((type) => [type, { schema: hoist(route.body) }]))
+              : {
+                  [route.bodyContentType ?? 'application/json']: {
+                    schema: hoist(route.body),
+                    example: texts.examples[route.id] ?? exampleFor(route.body),
+                  },
+                },
           },
         }
       : {}),

@@ -1,4 +1,3 @@
-import { anySignal } from '#kernel/lease-signal.ts';
 import { addressOfClient } from '#kernel/addresses.ts';
 import { Readable } from 'node:stream';
 import { createHash, hash } from 'node:crypto';
@@ -13,9 +12,11 @@ import type { RateLimiter } from '#platform/access/rate-limit.ts';
 import { inSnapshot, inTransaction, type Context, type Platform } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
 import type { Admission } from '#platform/http/admission.ts';
+import { streamOf } from '#platform/http/body-stream.ts';
 import { checkBody, checkQuery, serialize } from '#platform/http/compile.ts';
 import { FileAnswer } from '#platform/http/file.ts';
 import { LongList, textOf } from '#platform/http/long-list.ts';
+import type { Settings } from '#platform/settings/index.ts';
 import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
 import { isPassed } from '#platform/machines/pass.ts';
 import { sendOn } from '#platform/machines/send-on.ts';
@@ -71,7 +72,11 @@ export async function handle(
     return await serve(pipeline, route, caller, request, reply, onStream);
   } catch (error) {
     if (error instanceof OnOtherMachine)
-      return await sendOn(pipeline.platform, error, request, reply, signalOf(reply)());
+      return await sendOn(pipeline.platform, error, request, reply, {
+        gone: signalOf(reply)(),
+        closing: pipeline.closing,
+        onStream,
+      });
     throw error;
   } finally {
     leave();
@@ -138,7 +143,8 @@ async function serve(
     });
     return sendStream(reply, stream, {
       requestId: request.id,
-      signal: anySignal([signal(), pipeline.closing]),
+      gone: signal(),
+      closing: pipeline.closing,
       log: context.log,
       check: async () => {
         const present = await callerOf(pipeline, route, header);
@@ -221,16 +227,16 @@ interface Run {
 /** Runs the work of a route that precedes its transaction. Returns the body for the handler, or undefined where there was no work. */
 async function runBefore(pipeline: Pipeline, route: Route, run: Run): Promise<unknown> {
   const { wanted, run: work } = route.before!;
-  if (wanted && !wanted(peekBody(route, run.request))) return undefined;
+  if (wanted && !wanted(peekBody(route, run.request, run.context.settings))) return undefined;
   const call = await callTo(pipeline, route, { ...run, query: { ...run.query }, writes: false });
   await work(call);
   return call.body;
 }
 
 /** Returns the body as it came; undefined if it cannot be read, which the handler's call reports. */
-function peekBody(route: Route, request: FastifyRequest): unknown {
+function peekBody(route: Route, request: FastifyRequest, settings: Settings): unknown {
   try {
-    return readBody(route, request);
+    return readBody(route, request, settings);
   } catch (error) {
     if (error instanceof AppError) return undefined;
     throw error;
@@ -244,12 +250,13 @@ async function callTo(pipeline: Pipeline, route: Route, run: Run): Promise<Call>
   const { principal, target } = await load(pipeline, route, { db: run.context.db, caller, header, params, writes });
   const context =
     principal === caller.principal ? run.context : { ...run.context, actor: actorOf(principal, userAgent) };
-  const body = run.prepared === undefined ? readBody(route, request) : structuredClone(run.prepared);
+  const body = run.prepared === undefined ? readBody(route, request, context.settings) : structuredClone(run.prepared);
   if (route.query) {
     if (NUL_IN_URL.test(request.url)) refuseUnkept(run.query, '');
     checkQuery(route.query, run.query);
   }
-  if (route.body) for (const warning of ignoredFields(route, checkBody(route.body, body))) run.warnings.add(warning);
+  if (route.body && !route.streamedBody)
+    for (const warning of ignoredFields(route, checkBody(route.body, body))) run.warnings.add(warning);
   return {
     ...context,
     ...(route.readsOnlyTarget ? { db: NO_DATABASE } : {}),
@@ -288,7 +295,7 @@ async function runHandler(
   // Keys belong to their caller: without a known caller they are not kept.
   const isKept = route.method === 'POST' && route.action !== 'public';
   const key = isKept ? request.headers[IDEMPOTENCY_HEADER] : undefined;
-  const fingerprint = key === undefined ? undefined : fingerprintOf(request);
+  const fingerprint = key === undefined ? undefined : fingerprintOf(route, request, run.prepared);
   if (fingerprint) {
     const known = await recall(call, call.principal.id, String(key), fingerprint);
     if (known) return { answer: known };
@@ -329,7 +336,8 @@ function refuseUnkept(value: unknown, field: string, depth = 0): void {
     }
 }
 
-function readBody(route: Route, request: FastifyRequest): unknown {
+function readBody(route: Route, request: FastifyRequest, settings: Settings): unknown {
+  if (route.streamedBody) return streamOf(route, request, settings);
   if (route.bodyContentType) return readText(route.bodyContentType, request);
   const text = request.body;
   if (text instanceof Buffer && text.length > 0)
@@ -414,8 +422,10 @@ async function readerOf(get: Route, route: Route, { db, principal, target }: Cal
   return withPlaces(db, principal, (target as Location).organizationId);
 }
 
-function fingerprintOf(request: FastifyRequest): Buffer {
-  const body = request.body instanceof Buffer || typeof request.body === 'string' ? request.body : '';
+/** `prepared` stands for a streamed body, which is gone. */
+function fingerprintOf({ streamedBody }: Route, request: FastifyRequest, prepared: unknown): Buffer {
+  const isRead = request.body instanceof Buffer || typeof request.body === 'string';
+  const body = streamedBody ? streamedBody.fingerprint(prepared) : isRead ? (request.body as Buffer | string) : '';
   return createHash('sha256').update(`${request.method} ${request.url}\n`).update(body).digest();
 }
 

@@ -1,8 +1,9 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import type { Action } from '#platform/access/actions.ts';
 import type { Location, Principal } from '#platform/access/principal.ts';
-import type { Context } from '#platform/context.ts';
+import type { Context, Platform } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
+import type { Settings } from '#platform/settings/index.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -58,6 +59,20 @@ export interface Call<
   require(action: Action, at: Location): void;
 }
 
+/** Call whose body is not read yet. */
+export interface BodyCall extends Platform {
+  params: Record<string, string>;
+  headers: Record<string, string | string[] | undefined>;
+  /** Address of the client, as in `Call.peer`. */
+  peer?: string;
+}
+
+/** Call whose body is longer than the limit. */
+export interface TooLargeCall extends BodyCall {
+  /** Body, which nothing keeps: it may be read once, and ends with an error beyond 32 MiB. */
+  body: AsyncIterable<Buffer>;
+}
+
 /** Endpoint as a value: router, document, access checks and tests are all read from it (docs/contributing/architecture.md, *A request*). */
 export interface RouteDefinition<P extends string, Q extends TObject, B extends TSchema, T extends Location> {
   /** Operation id, unique. */
@@ -85,10 +100,31 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   refusesUnknownFields?: true;
   /** True if the body may be missing although `body` is given; it is then `{}`. */
   optionalBody?: boolean;
+  /** Called before a body is read, to refuse callers that send too many. Throws the refusal. */
+  beforeBody?(call: BodyCall): void;
+  /** Called for a body above the limit, before the refusal with 413. It can note that a call was lost. */
+  onTooLarge?(call: TooLargeCall): Promise<void>;
   /** Set when the body is text of this type instead of JSON; `body` is then a string's schema. */
   bodyContentType?: string;
+  /**
+   * Set when the body is too large for memory: `call.body` is then a Readable, of one of these types and of at most so many bytes, which
+   * `before` reads. The first type is `bodyContentType`, and `body` is for the document alone.
+   */
+  streamedBody?: {
+    types: readonly string[];
+    mostBytes(settings: Settings): number;
+    /** Returns what tells the content of a body that `before` has read from any other, for `Idempotency-Key`. */
+    fingerprint(body: unknown): string;
+  };
   /** Success status and its body; null for none. */
-  answer: { status: 200 | 201 | 202 | 204; body: TSchema | null; description?: string; contentType?: string };
+  answer: {
+    status: 200 | 201 | 202 | 204;
+    body: TSchema | null;
+    description?: string;
+    contentType?: string;
+    /** Text of the Server-Sent Events that a GET answers instead of its body where the query asks for them. */
+    stream?: TSchema;
+  };
   /**
    * Errors besides the common ones: 401, 403 (where `action` is a permission), 404 (where the path names something), 429, 500, 503, and 400
    * where there is input.

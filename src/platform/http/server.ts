@@ -1,16 +1,17 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { newId } from '#kernel/ids.ts';
 import { methodNotAllowed, notFound } from '#kernel/errors.ts';
 import { CallerMemory } from '#platform/access/remembered.ts';
 import { Admission } from '#platform/http/admission.ts';
+import { hangUpOnSlowRequests, hasNoBody, passStreams, STREAMED_REQUEST_MS } from '#platform/http/body-stream.ts';
 import { drain } from '#platform/http/drain.ts';
 import { answerTo } from '#platform/http/errors.ts';
 import { loggedPath } from '#platform/http/logged-path.ts';
 import { MethodsOfPaths } from '#platform/http/methods.ts';
 import { handle, type Pipeline } from '#platform/http/pipeline.ts';
 import type { Route } from '#platform/http/route.ts';
+import { bodyHook } from '#platform/http/too-large.ts';
 import { SocketServer, type Socket } from '#platform/sockets/index.ts';
 import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
 import { traceRequests } from '#platform/telemetry/requests.ts';
@@ -29,9 +30,6 @@ export interface ServerOptions extends Omit<Pipeline, 'getOf' | 'memory' | 'clos
   /** Called after each answer, for metrics. */
   onAnswer?: (route: string, method: string, status: number, seconds: number) => void;
 }
-
-const hasNoBody = (headers: IncomingHttpHeaders): boolean =>
-  headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 
 function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const answer = answerTo(error, request.id);
@@ -71,11 +69,12 @@ export function createServer(options: ServerOptions): FastifyInstance {
     // What the router itself refuses is a path that leads nowhere, such as an id with half of an escape.
     frameworkErrors: (_error, request, reply) => answerError(notFound('Path'), request, reply),
     rewriteUrl: (request) => (request.url ?? '/').replace(/^\/api\/v1(?=\/)/, ''),
-    requestTimeout: 60_000,
+    requestTimeout: STREAMED_REQUEST_MS,
     forceCloseConnections: 'idle',
     // What came on a connection that stood is answered, with the request to close it.
     return503OnClosing: false,
   }) as unknown as FastifyInstance;
+  hangUpOnSlowRequests(app);
   app.removeAllContentTypeParsers();
   // Bodies stay text until the caller is known: a parser's complaint must not reveal anything without a token.
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
@@ -140,13 +139,20 @@ export function createServer(options: ServerOptions): FastifyInstance {
     ...(options.socketPingMs === undefined ? {} : { pingMs: options.socketPingMs }),
   });
   sockets.attach(app);
-  for (const route of options.routes) {
-    app.route({
+  const mount = (scope: FastifyInstance, route: Route) =>
+    scope.route({
       method: route.method,
       url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       exposeHeadRoute: false,
+      config: { streams: route.streamedBody !== undefined },
+      ...(route.beforeBody || route.onTooLarge ? { preParsing: bodyHook(options.platform, route, BODY_LIMIT) } : {}),
       handler: (request, reply) => handle(pipeline, route, request, reply),
     });
-  }
+  for (const route of options.routes) if (!route.streamedBody) mount(app, route);
+  void app.register((scope, _options, done) => {
+    passStreams(scope);
+    for (const route of options.routes) if (route.streamedBody) mount(scope, route);
+    done();
+  });
   return app;
 }

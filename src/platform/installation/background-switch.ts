@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Database } from '#platform/database/index.ts';
+import { followFailover } from '#platform/installation/failover.ts';
 import { readInstallation } from '#platform/installation/index.ts';
 
 const LOOK_MS = 1_000;
@@ -57,6 +58,12 @@ export class BackgroundSwitch {
   }
 
   async #follow(): Promise<void> {
+    const raised = await followFailover(this.#base.database.db);
+    if (raised !== null)
+      this.#base.log.warn(
+        { epoch: raised },
+        'the database is on another timeline: a standby took over, and what was committed last may be lost',
+      );
     const { epoch, readOnlySince } = await readInstallation(this.#base.database.db);
     // Before the work begins: it names what it makes by the epoch.
     this.#base.installation.epoch = epoch;

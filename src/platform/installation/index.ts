@@ -18,7 +18,7 @@ const STILL_WRITTEN = [
 
 export interface InstallationState {
   id: string;
-  /** Epoch, raised by each restore: resources made under a lower one never overwrite those of a higher one. */
+  /** Epoch, raised by each restore and each failover of the database: resources made under a lower one never overwrite those of a higher one. */
   epoch: number;
   /** Start of the read-only state; null in ordinary times. */
   readOnlySince: Date | null;
@@ -65,6 +65,7 @@ export async function enterReadOnly(db: Database, restoredFrom: Date): Promise<v
     .updateTable('installation')
     .set({
       epoch: sql`epoch + 1`,
+      timeline: sql`current_timeline()`,
       read_only_since: sql`now()`,
       restored_at: sql`now()`,
       restored_from: restoredFrom,

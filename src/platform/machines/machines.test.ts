@@ -15,6 +15,7 @@ import { createImages } from '#services/images/registry-images.ts';
 import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { createSources } from '#app/git.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { follow, listen as listenForRequests } from '#test/harness/stream.ts';
 import { makeExample, useEngine, type TestEngine } from '#test/harness/engine.ts';
 import { connect, listen, refusal } from '#test/harness/sockets.ts';
 
@@ -165,6 +166,25 @@ test('machines that take each other for the one that is asked do not send a requ
   });
 });
 
+const followed = async (headers: Record<string, string> = {}) => {
+  const base = await listenForRequests(app.server);
+  return follow(`${base}/application/${application.id}/log?follow=true`, admin.token, headers);
+};
+
+test('a followed log is carried as it comes, resumes on the other machine, and is refused as there', async () => {
+  await announce();
+  const [route] = engine.runtime.specOf(application.id)!.routes;
+  await engine.router.get(route!.host, '/say?text=carried');
+  const first = await followed();
+  await first.until((events) => events.at(-1)?.data.message === 'carried');
+  await first.close();
+  const second = await followed({ 'last-event-id': first.events.at(-2)!.id });
+  await second.until(1);
+  expect(second.events).toEqual([first.events.at(-1)]);
+  await second.close();
+  expect(await followed({ 'last-event-id': 'nonsense' })).toMatchObject({ status: 400 });
+});
+
 test('a web socket is carried both ways, and its refusals as well', async () => {
   await announce();
   const query = { organization: admin.organizationId, service: application.id };
@@ -195,10 +215,14 @@ test('a web socket is carried both ways, and its refusals as well', async () => 
   });
 });
 
-test('a socket that is carried ends when this server closes', async () => {
+test('what is carried ends when this server closes, a followed log with the reason', async () => {
   await announce();
+  const stream = await followed();
+  await stream.until(1);
   const query = { organization: admin.organizationId, service: application.id };
   const client = await connect(app, '/service/logs', query, { token: admin.token });
   await app.server.close();
   expect((await client.closed).code).toBe(1006);
+  await stream.ended;
+  expect(stream.events.at(-1)).toMatchObject({ event: 'end', data: { status: 503 } });
 });

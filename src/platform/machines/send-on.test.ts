@@ -8,7 +8,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { connect as connectTcp, type AddressInfo, type Server, type Socket as Connection } from 'node:net';
-import { afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { pino } from 'pino';
 import { newId } from '#kernel/ids.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
@@ -325,6 +325,53 @@ test.each([{ 'content-length': '1000' }, {}])(
     await expect(answer.toArray()).rejects.toThrow('aborted');
   },
 );
+
+const EVENTS = { 'content-type': 'text/event-stream; charset=utf-8' };
+
+test('a client that takes nothing of a stream for a minute is cut off, and its request on the other machine ends', async () => {
+  const part = `data: ${'x'.repeat(64 * 1024)}\n\n`;
+  let written = 0;
+  const connections = await pretendToAnswer(async (request, response) => {
+    const left = new AbortController();
+    request.socket.once('close', () => left.abort());
+    response.writeHead(200, EVENTS);
+    for (; !left.signal.aborted; written++)
+      if (!response.write(part)) await once(response, 'drain', { signal: left.signal }).catch(() => undefined);
+  });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const answer = await answerHere();
+  const ended = new Promise((resolve) => answer.pause().once('close', resolve));
+  answer.on('error', () => undefined);
+  let before = 0;
+  const isHalted = () => before === (before = written) && written > 0;
+  for (let calm = 0; calm < 20; calm = isHalted() ? calm + 1 : 0) await new Promise((turn) => setImmediate(turn));
+  vi.advanceTimersByTime(50_000);
+  await new Promise((turn) => setImmediate(turn));
+  expect(connections.size).toBe(1);
+  vi.advanceTimersByTime(60_000);
+  vi.useRealTimers();
+  await expect.poll(() => connections.size).toBe(0);
+  answer.resume();
+  await ended;
+  expect(answer.complete).toBe(false);
+});
+
+test('the last event of a stream that breaks off stands for itself, also behind half of a long one', async () => {
+  const half = `data: ${'x'.repeat(3 * 1024 * 1024)}`;
+  const connections = await pretendToAnswer((_request, response) => {
+    response.writeHead(200, EVENTS).write(half);
+  });
+  const answer = await answerHere();
+  let text = '';
+  answer.setEncoding('utf8').on('data', (part) => (text += String(part)));
+  await expect.poll(() => text.length).toBeGreaterThan(2 * 1024 * 1024);
+  for (const connection of connections) connection.destroy();
+  await once(answer, 'end');
+  const events = text.split('\n\n');
+  expect(half.startsWith(events[0]!)).toBe(true);
+  expect(events.slice(1)).toEqual([expect.stringMatching(/^event: end\ndata: {"status":502,/), '']);
+});
 
 test('a client that leaves ends its request on the other machine', async () => {
   const asked = Promise.withResolvers<void>();

@@ -1,12 +1,14 @@
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, RequestOptions } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { Readable, type Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { endToEnd } from '#kernel/hop-by-hop.ts';
 import { request as requestHttp } from '#kernel/node-http.ts';
 import type { Platform } from '#platform/context.ts';
+import { endBlock } from '#platform/http/server-sent-events.ts';
+import { closingError, cutOnClose, cutStalled } from '#platform/http/stream.ts';
 import { outgoingError } from '#platform/http-client/errors.ts';
 import { findApiUrl } from '#platform/machines/directory.ts';
 import { OnOtherMachine } from '#platform/machines/elsewhere.ts';
@@ -81,25 +83,84 @@ function answerOf<T extends unknown[]>(sent: ClientRequest, machineId: string, .
   return promise;
 }
 
-/** Sends a request on to the machine that can answer it, and answers what it answers. `signal` ends when the client leaves. */
+/** Circumstances of an answer that goes on: a followed log, or any other stream of events. */
+export interface Carrying {
+  /** Aborted when the client leaves. */
+  gone: AbortSignal;
+  /** Aborted when this server closes. */
+  closing: AbortSignal;
+  /** Counts the open connection of the caller. Rejects with 429 where there are too many. */
+  onStream(): Promise<void>;
+}
+
+/** Sends a request on to the machine that can answer it, and answers what it answers. */
 export async function sendOn(
   platform: Platform,
   error: OnOtherMachine,
   request: FastifyRequest,
   reply: FastifyReply,
-  signal: AbortSignal,
+  { gone, closing, onStream }: Carrying,
 ): Promise<FastifyReply> {
   const api = await apiOf(platform, request.raw, error);
-  const sent = open(platform, api, request.raw, signal);
+  const sent = open(platform, api, request.raw, gone);
   sent.end(request.body as string | Buffer | undefined);
   const [answer] = await answerOf<[IncomingMessage]>(sent, error.machineId, 'response');
   sent.setTimeout(SILENT_MS);
   const { 'x-request-id': answeredAs } = answer.headers;
   request.log.info({ machineId: error.machineId, answeredAs }, 'request sent on to another machine');
-  return reply
-    .code(answer.statusCode ?? 502)
-    .headers(endToEnd(answer.headers, ['transfer-encoding']))
-    .send(answer);
+  reply.code(answer.statusCode ?? 502).headers(endToEnd(answer.headers, ['transfer-encoding']));
+  if (!answer.headers['content-type']?.startsWith('text/event-stream')) return reply.send(answer);
+  await onStream().catch((refusal: unknown) => {
+    answer.destroy();
+    throw refusal;
+  });
+  const events = cutStalled(wholeEvents(answer, error.machineId, gone, closing), () => stream.destroy());
+  const stream = Readable.from(events, { objectMode: false });
+  cutOnClose(stream, closing);
+  return reply.header('connection', 'close').send(stream);
+}
+
+/** Bytes of one event that are held until it is whole; a longer one is passed on as it comes. */
+const EVENT_BYTES = 1024 * 1024;
+const EVENT_END = Buffer.from('\n\n');
+
+/** Yields whole events of another machine, so that a last one can say why no more come. */
+async function* wholeEvents(
+  answer: IncomingMessage,
+  machineId: string,
+  gone: AbortSignal,
+  closing: AbortSignal,
+): AsyncGenerator<Buffer | string> {
+  let rest: Buffer = Buffer.alloc(0);
+  /** True within an event that is passed on as it comes. */
+  let isInside = false;
+  const last = (block: string) => (isInside ? `\n\n${block}` : block);
+  const stop = () => answer.destroy();
+  closing.addEventListener('abort', stop, { once: true });
+  if (closing.aborted) stop();
+  try {
+    for await (const part of answer as AsyncIterable<Buffer>) {
+      const text = Buffer.concat([rest, part]);
+      const end = text.lastIndexOf(EVENT_END);
+      const isTooLong = end < 0 && text.length > EVENT_BYTES;
+      // The last byte may be the first of the two that end the event.
+      const whole = isTooLong ? text.length - 1 : end < 0 ? 0 : end + EVENT_END.length;
+      rest = text.subarray(whole);
+      if (whole === 0) continue;
+      isInside = isTooLong;
+      yield text.subarray(0, whole);
+    }
+    if (!closing.aborted) return;
+  } catch (cause) {
+    if (gone.aborted) return;
+    if (!closing.aborted) {
+      const broken = new OnOtherMachine(machineId, `the connection broke: ${(cause as Error).message}`);
+      return yield last(endBlock(502, broken.message));
+    }
+  } finally {
+    closing.removeEventListener('abort', stop);
+  }
+  yield last(endBlock(503, closingError().message));
 }
 
 /** Opening of a web socket; `signal` ends when its client leaves or the server closes. */

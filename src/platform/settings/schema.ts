@@ -384,7 +384,25 @@ export const SETTINGS = {
     'QUARTERDECK_GIT_POLL_INTERVAL',
     60,
     integer(0, 86_400),
-    'Seconds between two looks at a branch that services with `auto_deploy` follow; a branch whose webhook has called is looked at once an hour at most. 0 switches the looks off.',
+    'Seconds between two looks at a branch that services with `auto_deploy` follow; a branch whose webhook has called is looked at once an hour at most. 0 switches the looks off, except for those after a call that could not be read.',
+  ),
+  imagePollSeconds: setting(
+    'QUARTERDECK_IMAGE_POLL_INTERVAL',
+    300,
+    integer(0, 86_400),
+    'Seconds between two looks at a tag of a registry whose image services with `auto_deploy` run; 0 switches the looks off.',
+  ),
+  previewDays: setting(
+    'QUARTERDECK_PREVIEW_DAYS',
+    7,
+    integer(0, 3650),
+    'Days after the last news of a pull request when its preview is removed; 0 keeps it until the pull request is closed.',
+  ),
+  previewsPerOrganization: setting(
+    'QUARTERDECK_PREVIEWS_PER_ORGANIZATION',
+    20,
+    integer(0, 10_000),
+    'Environments of an organization that are previews of pull requests at a time; 0 makes none.',
   ),
   githubApiUrl: setting(
     'QUARTERDECK_GITHUB_API_URL',
@@ -445,7 +463,7 @@ export const SETTINGS = {
     'QUARTERDECK_OUTGOING_ADDRESSES',
     [] as string[],
     addresses,
-    'IP addresses from which this installation calls git servers, registries and webhooks, separated by commas. GET /ips answers them, for firewalls that let only known addresses in; without it the list is empty.',
+    'IP addresses from which this installation calls git servers, registries, webhooks and mail servers, separated by commas. GET /ips answers them, for firewalls that let only known addresses in; without it the list is empty.',
   ),
   ownedBy: setting(
     'QUARTERDECK_OWNED_BY',
@@ -512,13 +530,13 @@ export const SETTINGS = {
     'QUARTERDECK_TERRAFORM_STATE_PORT',
     8083,
     integer(0, 65535),
-    'Port on which runs of Terraform reach the states that are kept here; 0 takes a free one. It is listened on while there are runs, on the address of this machine that they see.',
+    'Port on which runs of Terraform reach the states that are kept here; 0 takes a free one. It is listened on while there are runs, on the address of this machine that they see; with QUARTERDECK_TERRAFORM_STATE_URL always, on every address.',
   ),
   terraformStateUrl: setting(
     'QUARTERDECK_TERRAFORM_STATE_URL',
     '',
     url('http:', 'https:'),
-    'Address that leads to that port from where Terraform runs, where that is another machine (a remote Docker Engine); else it is found.',
+    'URL that leads to that port of the workers from where Terraform runs: for Kubernetes clusters, which need it, and a Docker Engine on another machine. Else it is found.',
   ),
   terraformPrograms: setting(
     'QUARTERDECK_TERRAFORM_PROGRAMS',
@@ -536,7 +554,7 @@ export const SETTINGS = {
     'QUARTERDECK_TERRAFORM_IMAGE',
     'docker.io/hashicorp/terraform',
     text,
-    'Image with Terraform for Docker clusters, without its tag, which is the version.',
+    'Image with Terraform for Docker and Kubernetes clusters, without its tag, which is the version.',
   ),
   openTofuImage: setting(
     'QUARTERDECK_OPEN_TOFU_IMAGE',
@@ -573,6 +591,25 @@ export const SETTINGS = {
     4096,
     integer(1, 100_000_000),
     'Disk that one checkout may take, in MiB: the repository with its submodules and files of Git LFS.',
+  ),
+  sourceUploadMb: setting(
+    'QUARTERDECK_SOURCE_UPLOAD_MB',
+    64,
+    integer(1, 1024),
+    'Size of a folder that is uploaded as the source of an application, in MiB: as it comes, and as git packs it.',
+  ),
+  sourceUnpackedMb: setting(
+    'QUARTERDECK_SOURCE_UNPACKED_MB',
+    512,
+    integer(1, 16_384),
+    'Size of an uploaded folder once it is unpacked, in MiB.',
+  ),
+  sourceFiles: setting('QUARTERDECK_SOURCE_FILES', 20_000, integer(1, 200_000), 'Files of an uploaded folder.'),
+  keptSourceUploads: setting(
+    'QUARTERDECK_KEPT_SOURCE_UPLOADS',
+    10,
+    integer(1, 1000),
+    'Deployments of each application whose uploaded folders are kept in the database, so that they can be built again.',
   ),
   buildLimitMb: setting(
     'QUARTERDECK_BUILD_LIMIT_MB',
@@ -694,13 +731,13 @@ export const SETTINGS = {
     'QUARTERDECK_STREAMS_PER_TOKEN',
     20,
     integer(1, 100_000),
-    'Event streams that one caller may have open in one process.',
+    'Event streams that one caller may have open in one process, and besides them as many followed logs.',
   ),
   streams: setting(
     'QUARTERDECK_STREAMS',
     1000,
     integer(1, 100_000),
-    'Event streams that one process serves at a time.',
+    'Event streams that one process serves at a time, and besides them as many followed logs.',
   ),
   socketsPerCaller: setting(
     'QUARTERDECK_SOCKETS_PER_CALLER',

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LruMap } from 'toad-cache';
 import { internal } from '#kernel/errors.ts';
@@ -32,6 +32,11 @@ export interface Vault {
    * `openInstallation` has found the key, which lies in the database, encrypted.
    */
   sign(text: string): Buffer;
+  /**
+   * Returns a key of 32 bytes for a purpose, such as the signatures of records in a cluster. It is the same in every process, also after the
+   * installation's key was rotated, and tells nothing of other keys. Throws before `openInstallation` has found the key of signatures.
+   */
+  deriveKey(purpose: string): Buffer;
   /** Takes the key of signatures, as it is stored (encrypted). */
   useAuditKey(sealed: Buffer): void;
   /** Ids of the keys that it has, the one that encrypts first, hexadecimal. */
@@ -75,6 +80,10 @@ export function createVault(keys: Buffer[], reread: () => Buffer[] | null = () =
     return key;
   };
   let auditKey: Buffer | undefined;
+  const signingKey = (): Buffer => {
+    if (!auditKey) throw internal('The key of signatures was not read.');
+    return auditKey;
+  };
   return {
     newDataKey: (organizationId) => encrypt(refresh().first, dataKeyPlace(organizationId), randomBytes(KEY_BYTES)),
     seal: async (db, organizationId, place, value) => {
@@ -90,10 +99,8 @@ export function createVault(keys: Buffer[], reread: () => Buffer[] | null = () =
     sealOwn: (place, value) => encrypt(refresh().first, place, Buffer.from(value)),
     openOwn: (place, sealed) => openWith(place, sealed).toString(),
     rewrap: (place, sealed) => encrypt(refresh().first, place, openWith(place, sealed)),
-    sign: (text) => {
-      if (!auditKey) throw internal('The key of audit events was not read.');
-      return createHmac('sha256', auditKey).update(text).digest();
-    },
+    sign: (text) => createHmac('sha256', signingKey()).update(text).digest(),
+    deriveKey: (purpose) => Buffer.from(hkdfSync('sha256', signingKey(), '', `quarterdeck/${purpose}`, KEY_BYTES)),
     useAuditKey: (sealed) => {
       auditKey = Buffer.from(openWith(AUDIT_KEY, sealed).toString(), 'base64');
     },

@@ -11,7 +11,7 @@ export function watchWork(registry: Registry, readWork: () => Promise<NamedWorkS
   const read = () => (reading ??= readWork().finally(() => (reading = undefined)));
   new Gauge({
     name: 'quarterdeck_work',
-    help: 'Open items by kind of work: waiting, running, and retried (those of both that were begun more than once).',
+    help: 'Open items by kind of work: waiting, running, and retried (those that were begun more than once, or whose last run failed).',
     labelNames: ['work', 'state'],
     registers,
     async collect() {

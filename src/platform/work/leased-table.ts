@@ -1,14 +1,17 @@
-import type { RawBuilder, UpdateType } from 'kysely';
 import { sql, type Database, type DB } from '#platform/database/index.ts';
+import {
+  assignments,
+  FREE,
+  inSeconds,
+  IS_HELD,
+  isOfClaim,
+  readFigures,
+  writeClaimed,
+  type Columns,
+  type Condition,
+} from '#platform/work/claimed-rows.ts';
 import type { Renewal, RowClaim, WorkStatus } from '#platform/work/kind.ts';
-import { ClaimLost } from '#platform/work/lease.ts';
-
-type Condition = RawBuilder<unknown>;
-
-/** New values of columns, or expressions for them. */
-type Columns<Table extends keyof DB> = {
-  [Name in keyof DB[Table]]?: UpdateType<DB[Table][Name]> | RawBuilder<unknown>;
-};
+import { requireHeld } from '#platform/work/lease.ts';
 
 export interface LeasedTableOptions<Table extends keyof DB> {
   /** Table with the columns id, organization_id, claim_token, lease_until, created_at and ended_at. */
@@ -29,20 +32,14 @@ export interface LeasedTableOptions<Table extends keyof DB> {
   only?: Condition;
   /** Ended items that failed. */
   failed: Condition;
+  /** Items that count as begun more than once, beside those with more than one attempt. */
+  retried?: Condition;
   /** Columns that items which are given back lose, beside the claim. */
   givenBack?: Columns<Table>;
 }
 
 /** Seconds after which an item that failed without an end may be claimed again; doubled by each attempt, at most a lease. */
 const RETRY_SECONDS = 1;
-
-/** Returns figures with the time of the last failure as a date: the database's JSON has it as a text. */
-export const withDate = ({ lastFailure, ...figures }: WorkStatus): WorkStatus => ({
-  ...figures,
-  lastFailure: lastFailure && { ...lastFailure, at: new Date(lastFailure.at) },
-});
-
-const inSeconds = (seconds: number | RawBuilder<unknown>) => sql`clock_timestamp() + make_interval(secs => ${seconds})`;
 
 export interface RenewalOptions {
   /** Expression for the reason to end an item of the table `w`; by default none. */
@@ -90,16 +87,10 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
   const state = sql.ref(options.state ?? 'status');
   const attempts = sql.ref(options.attempts ?? 'attempts');
   const only = options.only ?? sql`true`;
-  const ofClaim = ({ organization_id, id, token }: RowClaim) =>
-    sql`organization_id = ${organization_id} and id = ${id} and claim_token = ${token}`;
-  const setting = (columns: object) =>
-    sql.join(Object.entries(columns).map(([name, value]) => sql`${sql.ref(name)} = ${value}`));
 
   /** Writes columns of an item while the claim holds. Throws ClaimLost. */
-  const write = async (db: Database, claim: RowClaim, columns: Columns<Table>): Promise<void> => {
-    const { numAffectedRows } = await sql`update ${table} set ${setting(columns)} where ${ofClaim(claim)}`.execute(db);
-    if (!numAffectedRows) throw new ClaimLost();
-  };
+  const write = async (db: Database, claim: RowClaim, columns: Columns<Table>): Promise<void> =>
+    requireHeld(await writeClaimed(db, options.table, claim, columns));
 
   return {
     /** Condition on the row `w` that a worker has begun it and does not renew its lease any more. */
@@ -113,12 +104,7 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
 
     /** Writes the end of an item and frees it. Throws ClaimLost. */
     end: (db: Database, claim: RowClaim, columns: Columns<Table>): Promise<void> =>
-      write(db, claim, {
-        ...columns,
-        claim_token: null,
-        lease_until: null,
-        ended_at: sql`clock_timestamp()`,
-      } as Columns<Table>),
+      write(db, claim, { ...columns, ...FREE, ended_at: sql`clock_timestamp()` } as Columns<Table>),
 
     renew: renewalOf<Reason>(options.table, { reason: options.reason }),
 
@@ -128,22 +114,21 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
      */
     giveBack: (db: Database, claim: RowClaim, stoppedBy: 'order' | 'failure', leaseSeconds: number) =>
       stoppedBy === 'order'
-        ? sql`update ${table} set ${setting({ ...givenBack, claim_token: null, lease_until: null })}, ${attempts} = ${attempts} - 1
-            where ${ofClaim(claim)}`.execute(db)
+        ? sql`update ${table} set ${assignments({ ...givenBack, ...FREE })}, ${attempts} = ${attempts} - 1
+            where ${isOfClaim(claim)}`.execute(db)
         : sql`update ${table} set claim_token = null,
             lease_until = ${inSeconds(sql`least(${leaseSeconds}::float8, ${RETRY_SECONDS}::float8 * 2 ^ least(${attempts}, 20))`)}
-            where ${ofClaim(claim)}`.execute(db),
+            where ${isOfClaim(claim)}`.execute(db),
 
     /** Figures for operators. */
-    async status(db: Database): Promise<WorkStatus> {
-      const isHeld = sql`(claim_token is not null and coalesce(lease_until > clock_timestamp(), false))`;
-      const { rows } = await sql<WorkStatus>`
-        select count(*) filter (where not ${isHeld}) as waiting, count(*) filter (where ${isHeld}) as running,
-          min(created_at) filter (where not ${isHeld}) as "oldestWaiting", count(*) filter (where ${attempts} > 1) as retried,
-          (select json_build_object('at', ended_at, 'error', error) from ${table} where ${failed} and ended_at is not null and ${only}
-            order by ended_at desc limit 1) as "lastFailure"
-        from ${table} where ${state} in (${sql.join(open.map((one) => sql.lit(one)))}) and ${only}`.execute(db);
-      return withDate(rows[0]!);
-    },
+    status: (db: Database): Promise<WorkStatus> =>
+      readFigures(db, {
+        table: options.table,
+        of: sql`${state} in (${sql.join(open.map((one) => sql.lit(one)))}) and ${only}`,
+        waiting: sql`not ${IS_HELD}`,
+        since: sql.ref('created_at'),
+        retried: sql`(${attempts} > 1 or ${options.retried ?? sql`false`})`,
+        failure: { is: sql`${failed} and ${only}`, at: sql.ref('ended_at'), text: sql.ref('error') },
+      }),
   };
 }

@@ -4,7 +4,8 @@ import type { Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import type { Claim, ClaimRequest, WorkKind, WorkReport, WorkStatus } from '#platform/work/kind.ts';
 import { requireHeld, type Lease } from '#platform/work/lease.ts';
-import { renewalOf, withDate } from '#platform/work/leased-table.ts';
+import { withDate } from '#platform/work/claimed-rows.ts';
+import { renewalOf } from '#platform/work/leased-table.ts';
 import { WorkLoop } from '#platform/work/loop.ts';
 
 /** Task that recurs. It must be safe to run again after it was broken off. */

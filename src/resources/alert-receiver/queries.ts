@@ -19,10 +19,6 @@ export const countAlertReceivers = (db: Database, scope: Scope) =>
     .where('organization_id', '=', scope.organizationId)
     .executeTakeFirstOrThrow();
 
-/** Locks the organization until the commit, so that receivers are counted one writer at a time. Undefined if it is gone. */
-export const lockOrganization = (db: Database, scope: Scope) =>
-  db.selectFrom('organization').select('id').where('id', '=', scope.organizationId).forNoKeyUpdate().executeTakeFirst();
-
 export const findAlertReceiverById = (db: Database, organizationIds: string[], id: string, lock = false) => {
   const query = db
     .selectFrom('alert_receiver')

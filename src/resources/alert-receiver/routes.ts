@@ -4,6 +4,7 @@ import { PageQuery, Type } from '#platform/http/schema.ts';
 import { organizationTarget, requireOrganization } from '#resources/organization/index.ts';
 import { listAlertReceivers } from '#resources/alert-receiver/queries.ts';
 import * as schema from '#resources/alert-receiver/schema.ts';
+import { sendTest } from '#resources/alert-receiver/send.ts';
 import * as service from '#resources/alert-receiver/service.ts';
 import { alertReceiverTarget } from '#resources/alert-receiver/target.ts';
 
@@ -17,7 +18,8 @@ export const alertReceiverRoutes: Route[] = [
     path: '/organization/{organizationId}/alert-receivers',
     tag,
     summary: 'List the alert receivers of an organization',
-    description: 'Answers each receiver without the URL of its webhook, which is a credential.',
+    description:
+      'Answers each receiver without the URL of its webhook, which is a credential, and without its password.',
     target: organizationTarget,
     action: 'alertReceiver.read',
     query: PageQuery,
@@ -32,7 +34,7 @@ export const alertReceiverRoutes: Route[] = [
     tag,
     summary: 'Create an alert receiver',
     description:
-      'Stores where messages of alerts go; the URL is encrypted. Receivers of type EMAIL are refused, because this installation sends no mail. An organization has at most 100. Until alert rules are evaluated, receivers get test messages only.',
+      'Stores where messages of alerts go: a webhook (SLACK) or mailboxes (EMAIL). URL and password are encrypted. An organization has at most 100.',
     action: 'authenticated',
     body: schema.AlertReceiverRequest,
     answer: { status: 201, body: schema.AlertReceiver },
@@ -48,7 +50,7 @@ export const alertReceiverRoutes: Route[] = [
     path: ONE,
     tag,
     summary: 'Get an alert receiver',
-    description: 'The URL of its webhook is never answered.',
+    description: 'The URL of its webhook and the password of its mail server are never answered.',
     target: alertReceiverTarget,
     action: 'alertReceiver.read',
     answer: { status: 200, body: schema.AlertReceiver },
@@ -60,7 +62,8 @@ export const alertReceiverRoutes: Route[] = [
     path: ONE,
     tag,
     summary: 'Edit an alert receiver',
-    description: 'A URL, owner or severity that is left out stays.',
+    description:
+      'A URL, login, owner or severity that is left out stays; the password only for the same smarthost and auth_username.',
     target: alertReceiverTarget,
     action: 'alertReceiver.edit',
     body: schema.AlertReceiverEditRequest,
@@ -73,7 +76,7 @@ export const alertReceiverRoutes: Route[] = [
     path: ONE,
     tag,
     summary: 'Delete an alert receiver',
-    description: 'Removes the receiver and its encrypted URL; nothing is sent to it any more.',
+    description: 'Removes the receiver with its credentials; nothing is sent to it any more.',
     target: alertReceiverTarget,
     action: 'alertReceiver.edit',
     answer: { status: 204, body: null },
@@ -85,7 +88,7 @@ export const alertReceiverRoutes: Route[] = [
     path: `${ONE}/validate`,
     tag,
     summary: 'Send a test message to an alert receiver',
-    description: 'Posts the message to the stored URL; 502 says why it did not arrive.',
+    description: 'Sends the message as one of an alert; 502 says why it did not arrive, or at which recipient.',
     target: alertReceiverTarget,
     action: 'alertReceiver.edit',
     body: schema.ValidateRequest,
@@ -104,7 +107,7 @@ export const alertReceiverRoutes: Route[] = [
     path: '/alert-receivers/validate',
     tag,
     summary: 'Send a test message to an alert receiver that is not stored',
-    description: 'Posts the message to the URL of the body and stores nothing; 502 says why it did not arrive.',
+    description: 'Sends the message and stores nothing; 502 says why it did not arrive, or at which recipient.',
     action: 'authenticated',
     body: schema.ValidateNewRequest,
     answer: { status: 200, body: Type.Object({}) },
@@ -113,11 +116,8 @@ export const alertReceiverRoutes: Route[] = [
     handler: async (call) => {
       const { alert_receiver: input, message } = call.body;
       requireOrganization(call, input.organization_id, 'alertReceiver.edit', 'alert_receiver.organization_id');
-      await service.sendTest(
-        call,
-        service.urlOf(call, input, 'alert_receiver.'),
-        message ?? service.testMessage(input.name),
-      );
+      const destination = service.destinationOf(call, input, 'alert_receiver.');
+      await sendTest(call, destination, { name: input.name, text: message });
       return {};
     },
   }),

@@ -77,8 +77,18 @@ const previews = { on_demand_preview: Type.Boolean(), auto_preview: Type.Boolean
 export const EnvironmentDeploymentRuleRequest = named(
   'EnvironmentDeploymentRuleRequest',
   Type.Object({
-    on_demand_preview: Type.Optional(Type.Boolean()),
-    auto_preview: Type.Optional(Type.Boolean()),
+    on_demand_preview: Type.Optional(
+      Type.Boolean({
+        description:
+          'Show pull requests that ask for it: by the label `preview`, or by a comment `/preview` of a member of the repository at GitHub.',
+      }),
+    ),
+    auto_preview: Type.Optional(
+      Type.Boolean({
+        description:
+          'Show each pull request to the branch of a service with `auto_preview` in a clone of the environment, with the rights of the last editor of this rule.',
+      }),
+    ),
     ...scheduleInput,
   }),
 );

@@ -12,8 +12,14 @@ export {
 } from '#resources/environment/service.ts';
 export {
   findEnvironmentById,
+  isExpired,
+  isOfFork,
   listExpired,
+  setExpiry,
+  setForkCommit,
   touchEnvironment,
   type EnvironmentRow,
+  type ExpiredEnvironment,
+  type ForkHead,
 } from '#resources/environment/queries.ts';
 export { Environment, EnvironmentMode } from '#resources/environment/schema.ts';

@@ -50,7 +50,34 @@ export const lockEnvironment = (db: Database, organizationIds: string[], id: str
     .forUpdate()
     .executeTakeFirst();
 
-export interface NewEnvironment {
+/** Tells whether an environment runs the code of a fork. An environment that is gone does. */
+export async function isOfFork(db: Database, scope: Scope, id: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('environment')
+    .select('fork_ref')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+  return row === undefined || row.fork_ref !== null;
+}
+
+/** Head of a pull request from another repository: the ref that the repository of the base has it by, and the commit that was approved. */
+export interface ForkHead {
+  fork_ref: string;
+  fork_commit: string;
+}
+
+/** Records which commit of a fork an environment may run. */
+export const setForkCommit = (db: Database, scope: Scope, id: string, commit: string) =>
+  db
+    .updateTable('environment')
+    .set({ fork_commit: commit })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
+    .where('fork_ref', 'is not', null)
+    .execute();
+
+export interface NewEnvironment extends Partial<ForkHead> {
   id: string;
   organization_id: string;
   project_id: string;
@@ -129,11 +156,41 @@ export const touchEnvironment = (db: Database, scope: Scope, id: string) =>
     .where('id', '=', id)
     .execute();
 
-/** Lists environments whose time is over (`expires_at`). */
-export const listExpired = (db: Database) =>
-  db
+/** Environment whose time is over. */
+export interface ExpiredEnvironment {
+  id: string;
+  organization_id: string;
+}
+
+/** Lists environments whose time is over (`expires_at`), those of the organizations in turns. Those on a locked cluster wait until it is unlocked. */
+export async function listExpired(db: Database, limit: number): Promise<ExpiredEnvironment[]> {
+  const { rows } = await sql<ExpiredEnvironment>`
+    select e.id, e.organization_id from environment e join cluster c on c.id = e.cluster_id
+    where e.expires_at <= now() and not e.deleting and c.locked_at is null
+    order by row_number() over (partition by e.organization_id order by e.expires_at, e.id), e.expires_at limit ${limit}`.execute(
+    db,
+  );
+  return rows;
+}
+
+/** Tells whether the time of an environment is over, also after it was put off. */
+export async function isExpired(db: Database, scope: Scope, id: string): Promise<boolean> {
+  const row = await db
     .selectFrom('environment')
-    .select(['id', 'organization_id'])
+    .select('id')
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
     .where('expires_at', '<=', sql<Date>`now()`)
     .where('deleting', '=', false)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Sets the time of an environment in seconds from now; 0 means no end. */
+export const setExpiry = (db: Database, scope: Scope, id: string, seconds: number) =>
+  db
+    .updateTable('environment')
+    .set({ expires_at: seconds === 0 ? null : sql<Date>`now() + make_interval(secs => ${seconds})` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('id', '=', id)
     .execute();

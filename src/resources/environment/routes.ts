@@ -87,7 +87,7 @@ export const environmentRoutes = ({ checkModeChange }: EnvironmentNeeds): Route[
     tag: 'Environment Main Calls',
     summary: 'Get an environment',
     description:
-      'Answers mode, cluster and project. `expires_at` is null except for the environment of an agentic run.',
+      'Answers mode, cluster and project. `expires_at` is null except for the environment of an agentic run and the preview of a pull request.',
     target: environmentTarget,
     action: 'environment.read',
     answer: { status: 200, body: Environment },

@@ -63,12 +63,16 @@ export async function createEnvironment(context: Context, project: ProjectTarget
   return view;
 }
 
-/** Creates an environment with the given stages in their order, and writes no event: its caller does. */
+/**
+ * Creates an environment with the given stages in their order, and writes no event: its caller does. `fork` marks it as one that runs the code
+ * of a fork, for as long as it exists.
+ */
 export async function makeEnvironment(
   context: Context,
   project: { id: string; name: string; organizationId: string; deleting: boolean },
   input: EnvironmentInput,
   stages: { id: string; name: string; description: string }[],
+  fork?: queries.ForkHead,
 ): Promise<queries.EnvironmentRow> {
   const { organizationId } = project;
   if (project.deleting) throw conflict(`Project ${project.name} is being deleted.`);
@@ -82,6 +86,7 @@ export async function makeEnvironment(
     name,
     mode: input.mode ?? 'DEVELOPMENT',
     last_updated_by: context.actor.userId,
+    ...fork,
   };
   await refuseTakenName(name, () => queries.insertEnvironment(context.db, environment));
   await queries.insertStages(

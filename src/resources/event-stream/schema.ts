@@ -1,4 +1,5 @@
 import { STREAM_TYPES } from '#platform/events/stream.ts';
+import { EndEvent } from '#platform/http/server-sent-events.ts';
 import { DateTime, named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
 import { STATES } from '#deployments/index.ts';
 import { Event } from '#resources/event/index.ts';
@@ -77,14 +78,6 @@ export const LogEvent = named(
 export const ResetEvent = named(
   'StreamResetEvent',
   Type.Object({ reason: OneOf(['REMOVED', 'RESTORED']), message: Type.String() }),
-);
-
-export const EndEvent = named(
-  'StreamEndEvent',
-  Type.Object({
-    status: Type.Integer({ description: 'What a request would be answered now.' }),
-    message: Type.String(),
-  }),
 );
 
 export const StreamQuery = Type.Object({

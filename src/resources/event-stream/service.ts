@@ -9,6 +9,7 @@ import {
 } from '#platform/events/stream.ts';
 import type { Call } from '#platform/http/route.ts';
 import type { Slots } from '#platform/http/slots.ts';
+import { heartbeat, OPENING } from '#platform/http/server-sent-events.ts';
 import { EventStreamAnswer } from '#platform/http/stream.ts';
 import type { OrganizationTarget } from '#resources/organization/index.ts';
 import { mayRead } from '#resources/event-stream/access.ts';
@@ -37,7 +38,6 @@ export async function openStream(call: StreamCall, streams: EventStreams, slots:
   return new EventStreamAnswer({
     principal: call.principal,
     text: (signal, who) => write(streams, filter, cursor, logs, signal, who),
-    farewell: view.end,
     ended: release,
   });
 }
@@ -50,7 +50,7 @@ async function* write(
   signal: AbortSignal,
   who: () => Principal,
 ): AsyncGenerator<string> {
-  yield view.OPENING;
+  yield OPENING;
   for await (const items of streams.open(filter, cursor, (row) => mayRead(who(), row), signal))
     for (const group of groupsOf(items)) {
       // What was queued for a slow client is asked about once more: its role may have changed meanwhile.
@@ -64,7 +64,7 @@ async function* write(
 async function textOf(item: StreamItem, logs: LogLines): Promise<string | null> {
   const { row, cursor, missing } = item;
   if (missing) return view.reset({ cursor, missing });
-  if (!row) return view.heartbeat(cursor);
+  if (!row) return heartbeat(cursor);
   return row.type === 'log' ? view.logText(row, cursor, await logs.of(row)) : view.textOf(row, cursor);
 }
 

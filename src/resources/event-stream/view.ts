@@ -8,31 +8,16 @@ import {
 } from '#deployments/index.ts';
 import type { StreamItem, StreamRow } from '#platform/events/stream.ts';
 import { serialize } from '#platform/http/compile.ts';
+import { block } from '#platform/http/server-sent-events.ts';
 import { Event, toEventView } from '#resources/event/index.ts';
 import {
   DeploymentEvent,
-  EndEvent,
   LogEvent,
   ResetEvent,
   ServiceStateEvent,
   ServiceWarningEvent,
   StepEvent,
 } from '#resources/event-stream/schema.ts';
-
-/** Time that a client waits before it connects again, in ms. */
-const RETRY_MS = 2_000;
-
-/** First text of every stream. */
-export const OPENING = `retry: ${RETRY_MS}\n\n`;
-
-/** Formats an event for the wire. Types and cursors hold no line break, and neither does the JSON in `data`. */
-const block = (event: string, data: string, cursor?: string): string =>
-  `${cursor === undefined ? '' : `id: ${cursor}\n`}event: ${event}\ndata: ${data}\n\n`;
-
-/**
- * Returns the stream's position as an id without an event. Clients store the id, and the comment keeps proxies from closing the connection.
- */
-export const heartbeat = (cursor: string): string => `: heartbeat\nid: ${cursor}\n\n`;
 
 const MESSAGES = {
   REMOVED:
@@ -44,9 +29,6 @@ const MESSAGES = {
 /** Returns the event that tells of missing events. */
 export const reset = ({ cursor, missing }: Required<Pick<StreamItem, 'cursor' | 'missing'>>): string =>
   block('reset', serialize(ResetEvent, { reason: missing, message: MESSAGES[missing] }), cursor);
-
-/** Returns the last event of a stream that the caller may no longer read. */
-export const end = (status: number, message: string): string => block('end', serialize(EndEvent, { status, message }));
 
 const texts = new WeakMap<StreamRow, string>();
 

@@ -1,5 +1,6 @@
 import type { Platform } from '#platform/context.ts';
 import { isProtected } from '#platform/http-client/index.ts';
+import { isServerOf } from '#resources/git-token/server.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** User name and password for git over HTTP. */
@@ -13,7 +14,7 @@ const USERNAMES: Record<string, string> = { GITHUB: 'x-access-token', GITLAB: 'o
 
 /**
  * Opens a git token of the organization. `addressOf` tells where git will send it; null where git reads without it.
- * Throws an error for people where the token is gone or not meant for that address.
+ * Throws RuntimeError `refused` where the token is gone or not meant for that address.
  */
 export async function openTokenCredentials(
   platform: Platform,
@@ -27,7 +28,7 @@ export async function openTokenCredentials(
     .where('organization_id', '=', organizationId)
     .where('id', '=', id)
     .executeTakeFirst();
-  if (!row) throw new Error('The git token of the service is gone: give the service another one.');
+  if (!row) throw new RuntimeError('refused', 'The git token of the service is gone: give the service another one.');
   const address = addressOf();
   if (address !== null) refuseOtherHost(address, row.git_api_url, platform.settings.allowedPrivateAddresses);
   return {
@@ -46,8 +47,7 @@ function refuseOtherHost(
   allowed: Platform['settings']['allowedPrivateAddresses'],
 ): void {
   const [target, api] = [new URL(address), new URL(apiUrl)];
-  const isHost = target.hostname === api.hostname || `api.${target.hostname}` === api.hostname;
-  if (!isHost || target.port !== api.port || target.protocol !== api.protocol)
+  if (!isServerOf(api, target))
     throw new RuntimeError(
       'refused',
       `The git token is for ${api.origin}, the repository is at ${target.origin}: give the service a token of that place.`,

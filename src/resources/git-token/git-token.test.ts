@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
+import { openTokenCredentials } from '#resources/git-token/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 
 const app = useApp();
@@ -120,4 +121,10 @@ describe('a git token', () => {
     for (const url of [`${tokensOf(admin)}/${id}`, `${tokensOf(other)}/${id}`, `${tokensOf(other)}/${newId()}`])
       ok(await other.get(url), 404);
   });
+});
+
+test('a git token that is gone is refused with a sentence for people', async () => {
+  const { organizationId } = await app.organization();
+  const opened = openTokenCredentials(app.platform, organizationId, newId(), () => null);
+  await expect(opened).rejects.toMatchObject({ name: 'RuntimeError', code: 'refused', message: expect.stringContaining('is gone') }); // prettier-ignore
 });

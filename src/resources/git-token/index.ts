@@ -1,5 +1,6 @@
 export { openTokenCredentials, type TokenCredentials } from '#resources/git-token/credentials.ts';
 export { gitTokenRoutes } from '#resources/git-token/routes.ts';
+export { isServerOf } from '#resources/git-token/server.ts';
 export { accessOf } from '#resources/git-token/service.ts';
 export { findGitTokenById, listUsableGitTokens, type GitTokenRow } from '#resources/git-token/queries.ts';
 export {

@@ -7,13 +7,15 @@ export {
   makeAdministratorToken,
   makeOrganization,
 } from '#resources/organization/bootstrap.ts';
-export { listServicesUsing, toServiceUseView } from '#resources/organization/inventory.ts';
+export { jobTypeOf, listServicesUsing, toServiceUseView } from '#resources/organization/inventory.ts';
 export {
   ClusterCredentials,
   Organization,
   Plan,
-  serviceUse,
+  ServiceLight,
   ServiceType,
+  serviceUse,
   type OrganizationCredentials,
 } from '#resources/organization/schema.ts';
 export { editOrganization, getOrganization } from '#resources/organization/service.ts';
+export { lockOrganization } from '#resources/organization/queries.ts';

@@ -3,6 +3,11 @@ import type { Principal } from '#platform/access/principal.ts';
 import { visibleEnvironments } from '#platform/access/visibility.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
+/** Returns the type of a service's job by its schedule, CRON or LIFECYCLE; null for other kinds. `service` is its name in the statement. */
+export const jobTypeOf = (service: string) =>
+  sql<'CRON' | 'LIFECYCLE' | null>`case when ${sql.ref(`${service}.kind`)} = any(${kindsWith('scheduled')}) then
+    case when ${sql.ref(`${service}.spec`)} -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end`;
+
 /** Selects the services of an organization that the caller may see, with project and environment, in creation order. */
 const selectVisibleServices = (db: Database, principal: Principal, organizationId: string) =>
   db
@@ -12,7 +17,7 @@ const selectVisibleServices = (db: Database, principal: Principal, organizationI
     .select(['service.id', 'service.name', 'service.description', 'service.icon_uri', 'service.kind'])
     .select(['environment.project_id', 'project.name as project_name', 'service.environment_id'])
     .select(['environment.name as environment_name', 'environment.cluster_id'])
-    .select(JOB_TYPE.as('job_type'))
+    .select(jobTypeOf('service').as('job_type'))
     .where('service.organization_id', '=', organizationId)
     .where(visibleEnvironments(principal, organizationId, 'service.read'))
     .orderBy('service.created_at')
@@ -21,10 +26,6 @@ const selectVisibleServices = (db: Database, principal: Principal, organizationI
 export type VisibleServiceRow = Awaited<
   ReturnType<ReturnType<typeof selectVisibleServices>['executeTakeFirstOrThrow']>
 >;
-
-/** A job is a CRON or a LIFECYCLE one by its schedule. */
-const JOB_TYPE = sql<'CRON' | 'LIFECYCLE' | null>`case when service.kind = any(${kindsWith('scheduled')}) then
-  case when service.spec -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end`;
 
 export interface ServiceFilter {
   project_id?: string | null;

@@ -1,4 +1,4 @@
-import { sql, type Database } from '#platform/database/index.ts';
+import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 
 const OWNER = sql<string | null>`(select member.user_id from member join role on role.id = member.role_id
@@ -18,6 +18,10 @@ export const listOrganizations = (db: Database, ids: string[]) =>
 
 export const findOrganizationById = (db: Database, id: string) =>
   selectOrganizations(db).where('id', '=', id).executeTakeFirst();
+
+/** Locks the organization until the commit: its limited resources are counted by one writer at a time. Undefined if it is gone. */
+export const lockOrganization = (db: Database, scope: Scope) =>
+  db.selectFrom('organization').select('id').where('id', '=', scope.organizationId).forNoKeyUpdate().executeTakeFirst();
 
 export interface OrganizationColumns {
   name: string;

@@ -84,7 +84,7 @@ export const OrganizationList = named(
 
 export const ServiceType = OneOf(SERVICE_KINDS);
 
-const ServiceLight = named(
+export const ServiceLight = named(
   'ServiceLight',
   Type.Object({
     id: Uuid,
@@ -100,6 +100,7 @@ const ServiceLight = named(
     job_type: Type.Optional(OneOf(['CRON', 'LIFECYCLE'])),
   }),
 );
+export type ServiceLight = Static<typeof ServiceLight>;
 export const ServiceLightList = ListOf(ServiceLight);
 
 export const ServicesQuery = Merge(

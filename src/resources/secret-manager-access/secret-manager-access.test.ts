@@ -2,16 +2,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { useEngine, makeExample } from '#test/harness/engine.ts';
-import {
-  AWS_KEYS,
-  freePort,
-  GCP_PROJECT,
-  ROLE,
-  SCALEWAY,
-  usePretendedManagers,
-  VAULT,
-} from '#test/harness/secret-managers.ts';
+import { AWS_KEYS, GCP_PROJECT, ROLE, SCALEWAY, usePretendedManagers, VAULT } from '#test/harness/secret-managers.ts';
 import { rowsWith } from '#test/suites/fuzz/digest.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 const managers = usePretendedManagers(await freePort());
 const said: string[] = [];

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { newContext, nextSpec } from '#runtimes/contract/fixture.ts';
 import { readyNames, startTraffic, stored } from '#runtimes/contract/setup.ts';
-import type { Contract } from '#runtimes/contract/setup.ts';
+import type { ContractOf } from '#runtimes/contract/setup.ts';
 
 /** Defines the tests of `submit`: the new release and the one that it replaces. */
-export function describeApplying(contract: () => Contract): void {
-  test('applies a workload: it is observed running and answers at its host', async () => {
-    const c = contract();
+export function describeApplying(contract: ContractOf): void {
+  test('applies a workload: it is observed running and answers at its host', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     expect(handle).toMatchObject({ runtime: c.runtime.name, identity: spec.identity });
@@ -20,8 +20,8 @@ export function describeApplying(contract: () => Contract): void {
     expect(await c.ask(spec, '/')).toMatchObject({ release: '1' });
   });
 
-  test('applied twice it changes nothing: the same process goes on', async () => {
-    const c = contract();
+  test('applied twice it changes nothing: the same process goes on', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const first = await c.apply(spec);
     const before = { answer: await c.ask(spec, '/'), observation: await c.runtime.observe(first) };
@@ -30,8 +30,8 @@ export function describeApplying(contract: () => Contract): void {
     expect(await c.runtime.observe(second)).toEqual(before.observation);
   });
 
-  test('a higher generation replaces the lower without a failed request', async () => {
-    const c = contract();
+  test('a higher generation replaces the lower without a failed request', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     await c.apply(spec);
     const stop = startTraffic(() => c.get(spec, '/wait?ms=20'));
@@ -46,8 +46,8 @@ export function describeApplying(contract: () => Contract): void {
     expect(observation.instances).toHaveLength(1);
   });
 
-  test('a lower generation is refused as superseded and nothing changes', async () => {
-    const c = contract();
+  test('a lower generation is refused as superseded and nothing changes', async (current) => {
+    const c = contract(current);
     const old = c.spec();
     const present = nextSpec(old);
     const handle = await c.apply(present);
@@ -56,8 +56,8 @@ export function describeApplying(contract: () => Contract): void {
     expect(await c.ask(present, '/')).toMatchObject({ release: '2' });
   });
 
-  test('a candidate that ends at its start is removed, its log is told, and the previous release serves on', async () => {
-    const c = contract();
+  test('a candidate that ends at its start is removed, its log is told, and the previous release serves on', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     const before = await c.ask(spec, '/');
@@ -73,8 +73,8 @@ export function describeApplying(contract: () => Contract): void {
     expect(observation.instances).toHaveLength(1);
   });
 
-  test('a candidate that never gets ready fails within its time and the previous release serves on', async () => {
-    const c = contract();
+  test('a candidate that never gets ready fails within its time and the previous release serves on', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     const before = await c.ask(spec, '/');
@@ -86,8 +86,8 @@ export function describeApplying(contract: () => Contract): void {
     expect(await c.runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
   });
 
-  test('after a failed candidate a good one of a higher generation is applied', async () => {
-    const c = contract();
+  test('after a failed candidate a good one of a higher generation is applied', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const bad = nextSpec(spec, { environment: { FAIL_START: 'yes' }, readyTimeoutSeconds: 6 });
     await expect(c.apply(bad)).rejects.toMatchObject({ code: 'not_ready' });
@@ -97,8 +97,8 @@ export function describeApplying(contract: () => Contract): void {
     expect(await c.ask(good, '/')).toMatchObject({ release: '3' });
   });
 
-  test('aborted it throws, leaves the previous release serving, and goes on when called again', async () => {
-    const c = contract();
+  test('aborted it throws, leaves the previous release serving, and goes on when called again', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     const next = nextSpec(spec, { environment: { UNREADY: 'yes' } });
@@ -113,16 +113,16 @@ export function describeApplying(contract: () => Contract): void {
     expect(await c.ask(again, '/')).toMatchObject({ release: '2' });
   });
 
-  test('a signal that is aborted already starts nothing', async () => {
-    const c = contract();
+  test('a signal that is aborted already starts nothing', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const context = newContext(AbortSignal.abort(new Error('cancelled')));
     await expect(c.apply(spec, context)).rejects.toMatchObject({ name: 'RuntimeError', code: 'aborted' });
     expect((await c.get(spec, '/')).status).toBe(404);
   });
 
-  test('the required number of instances runs, and all of them serve', async () => {
-    const c = contract();
+  test('the required number of instances runs, and all of them serve', async (current) => {
+    const c = contract(current);
     const spec = c.spec({ instances: { min: 2, max: 2 } });
     const handle = await c.apply(spec);
     const observation = await c.runtime.observe(handle);
@@ -134,8 +134,8 @@ export function describeApplying(contract: () => Contract): void {
     expect(readyNames(await c.runtime.observe(fewer))).toHaveLength(1);
   });
 
-  test('with zero instances nothing runs and the service can be scaled up again', async () => {
-    const c = contract();
+  test('with zero instances nothing runs and the service can be scaled up again', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     await c.apply(spec);
     const none = nextSpec(spec, { instances: { min: 0, max: 1 } });

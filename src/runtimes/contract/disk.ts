@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { DiskItem, DiskItemKind } from '#runtimes/runtime.ts';
 import { newContext } from '#runtimes/contract/fixture.ts';
 import { mountFolder, readyNames, until } from '#runtimes/contract/setup.ts';
-import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
+import type { Contract, ContractOf, ContractOptions } from '#runtimes/contract/setup.ts';
 
 const MIB = 2 ** 20;
 /** Bytes by which a measurement may be too high: folders, and files that the server itself writes. */
@@ -12,7 +12,7 @@ const TOLERANCE = MIB;
 const isReal = ({ runtime }: Contract): boolean => runtime.pretends !== true;
 
 /** Defines the tests of disk measurement and disk limits. */
-export function describeDisk(contract: () => Contract, options: ContractOptions): void {
+export function describeDisk(contract: ContractOf, options: ContractOptions): void {
   const itemsOf = async (serviceId: string): Promise<DiskItem[]> => {
     const { items } = await contract().runtime.diskUse!(AbortSignal.timeout(60_000));
     return items.filter((item) => item.serviceId === serviceId);
@@ -21,8 +21,8 @@ export function describeDisk(contract: () => Contract, options: ContractOptions)
     items.filter((item) => item.kind === kind).reduce((sum, { bytes }) => sum + bytes, 0);
   const near = (bytes: number, expected: number) => Math.abs(bytes - expected) <= TOLERANCE;
 
-  test('what an instance and its volume take is told within a mebibyte, each under its name', async () => {
-    const c = contract();
+  test('what an instance and its volume take is told within a mebibyte, each under its name', async (current) => {
+    const c = contract(current);
     if (!isReal(c)) return;
     const folder = mountFolder(options);
     const spec = c.spec({ storage: [{ id: crypto.randomUUID(), mountPath: folder.mount, sizeGib: 1 }] });
@@ -42,8 +42,8 @@ export function describeDisk(contract: () => Contract, options: ContractOptions)
     expect(await itemsOf(spec.identity.serviceId)).toEqual([]);
   });
 
-  test('an instance that is replaced starts from its image, keeps its volume, and tells why the one before ended', async () => {
-    const c = contract();
+  test('an instance that is replaced starts from its image, keeps its volume, and tells why the one before ended', async (current) => {
+    const c = contract(current);
     if (!isReal(c)) return;
     const folder = mountFolder(options);
     const spec = c.spec({
@@ -81,8 +81,8 @@ export function describeDisk(contract: () => Contract, options: ContractOptions)
     expect((await c.runtime.observe(handle)).instances[0]!.restarts).toBe(2);
   });
 
-  test('an execution that writes without end is told with its volume, each under its name, and is ended by its name', async () => {
-    const c = contract();
+  test('an execution that writes without end is told with its volume, each under its name, and is ended by its name', async (current) => {
+    const c = contract(current);
     if (!isReal(c)) return;
     const folder = mountFolder(options);
     const script = `const { appendFileSync } = require('node:fs');
@@ -105,8 +105,8 @@ export function describeDisk(contract: () => Contract, options: ContractOptions)
     expect([bytesOf(after, 'task'), bytesOf(after, 'volume') > 3 * MIB]).toEqual([0, true]);
   });
 
-  test('secrets of variables and files are masked in the last lines of an instance that is replaced', async () => {
-    const c = contract();
+  test('secrets of variables and files are masked in the last lines of an instance that is replaced', async (current) => {
+    const c = contract(current);
     if (!isReal(c)) return;
     const [variable, file] = ['correct-horse', 'battery-staple'];
     const spec = c.spec({
@@ -124,8 +124,8 @@ export function describeDisk(contract: () => Contract, options: ContractOptions)
     expect(texts).toContain('the file has *** in it');
   });
 
-  test('what is stopped or gone is not replaced', async () => {
-    const c = contract();
+  test('what is stopped or gone is not replaced', async (current) => {
+    const c = contract(current);
     if (!isReal(c)) return;
     const spec = c.spec();
     const handle = await c.apply(spec);
@@ -137,8 +137,8 @@ export function describeDisk(contract: () => Contract, options: ContractOptions)
     expect(await c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext())).toBeNull();
   });
 
-  test('a deployment after a replacement goes on as after any other', async () => {
-    const c = contract();
+  test('a deployment after a replacement goes on as after any other', async (current) => {
+    const c = contract(current);
     if (!isReal(c)) return;
     const spec = c.spec();
     const handle = await c.apply(spec);

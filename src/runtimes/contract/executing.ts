@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { newContext } from '#runtimes/contract/fixture.ts';
-import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
+import type { ContractOf, ContractOptions } from '#runtimes/contract/setup.ts';
 import type { ExecRequest, Handle } from '#runtimes/runtime.ts';
 
 const MIB = 2 ** 20;
 
 /** Defines the tests of programs that run beside a workload, for runtimes with `exec`. */
-export function describeExecuting(contract: () => Contract, options: ContractOptions): void {
+export function describeExecuting(contract: ContractOf, options: ContractOptions): void {
   async function run(handle: Handle, request: Partial<ExecRequest>, signal = AbortSignal.timeout(60_000)) {
     const parts: Buffer[] = [];
     const stdout = new Writable({
@@ -21,8 +21,8 @@ export function describeExecuting(contract: () => Contract, options: ContractOpt
     return { ...end, output: Buffer.concat(parts) };
   }
 
-  test('a program beside it reads its input to the end, and output, errors and status come back apart', async () => {
-    const c = contract();
+  test('a program beside it reads its input to the end, and output, errors and status come back apart', async (current) => {
+    const c = contract(current);
     if (!c.runtime.exec) return;
     const handle = await c.apply(c.spec({ environment: { OWN: 'own' } }));
     const program = `process.stdin.pipe(process.stdout).on('error', () => {});
@@ -38,8 +38,8 @@ export function describeExecuting(contract: () => Contract, options: ContractOpt
     expect(await run(handle, { command: ['node', '-e', '0'] })).toMatchObject({ exitCode: 0, stderr: '' });
   });
 
-  test('a program beside it waits while nobody takes its output, and is given up when it is cancelled', async () => {
-    const c = contract();
+  test('a program beside it waits while nobody takes its output, and is given up when it is cancelled', async (current) => {
+    const c = contract(current);
     if (!c.runtime.exec) return;
     const handle = await c.apply(c.spec());
     const abort = new AbortController();
@@ -59,8 +59,8 @@ export function describeExecuting(contract: () => Contract, options: ContractOpt
     expect(taken).toBeLessThan(8 * MIB);
   });
 
-  test('both outputs of a program beside it are handed on, it runs in the instance that is named, and no other', async () => {
-    const c = contract();
+  test('both outputs of a program beside it are handed on, it runs in the instance that is named, and no other', async (current) => {
+    const c = contract(current);
     if (!c.runtime.exec) return;
     const handle = await c.apply(c.spec());
     const { instances } = await c.runtime.observe(handle);
@@ -72,8 +72,8 @@ export function describeExecuting(contract: () => Contract, options: ContractOpt
     await expect(run(handle, { command, instance: 'none' })).rejects.toMatchObject({ code: 'failed' });
   });
 
-  test('a program on a terminal knows its size, and what it wrote to both outputs comes as one', async () => {
-    const c = contract();
+  test('a program on a terminal knows its size, and what it wrote to both outputs comes as one', async (current) => {
+    const c = contract(current);
     if (!c.runtime.exec) return;
     const handle = await c.apply(c.spec({ environment: { OWN: "it's", SHELL: '/bin/own' } }));
     const program = `console.log([process.stdin.isTTY, process.stdout.columns, process.stdout.rows, process.env.OWN, process.env.SHELL, ...process.argv.slice(1)].join(' '));
@@ -93,8 +93,8 @@ export function describeExecuting(contract: () => Contract, options: ContractOpt
 
   test.skipIf(options.without?.endOfPrograms)(
     'a cancelled program on a terminal is gone with what it started',
-    async () => {
-      const c = contract();
+    async (current) => {
+      const c = contract(current);
       if (!c.runtime.exec) return;
       const handle = await c.apply(c.spec());
       const abort = new AbortController();
@@ -121,8 +121,8 @@ export function describeExecuting(contract: () => Contract, options: ContractOpt
     },
   );
 
-  test('beside what is stopped no program runs', async () => {
-    const c = contract();
+  test('beside what is stopped no program runs', async (current) => {
+    const c = contract(current);
     if (!c.runtime.exec) return;
     const handle = await c.apply(c.spec());
     await c.runtime.stop(handle.identity, handle, newContext());

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
-import type { Contract } from '#runtimes/contract/setup.ts';
+import type { ContractOf } from '#runtimes/contract/setup.ts';
 
 /** Defines the tests of built images and their removal. */
-export function describeImages(contract: () => Contract): void {
+export function describeImages(contract: ContractOf): void {
   test('only images that are named are removed, of the service that is named, and a second time is done', async () => {
     const { runtime, folder, setup } = contract();
     const [service, other] = [newIdentity(setup.installation), newIdentity(setup.installation)];
@@ -24,8 +24,8 @@ export function describeImages(contract: () => Contract): void {
     }
   });
 
-  test('an environment that has nothing any more is removed, also a second time, and what is on disk is counted', async () => {
-    const c = contract();
+  test('an environment that has nothing any more is removed, also a second time, and what is on disk is counted', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     await c.apply(spec);
     await c.runtime.remove(spec.identity, null, newContext());

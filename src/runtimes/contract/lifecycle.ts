@@ -2,12 +2,12 @@ import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { hostOf, newContext, newIdentity, nextSpec } from '#runtimes/contract/fixture.ts';
 import { applyOn, mountFolder, startTraffic, stored, until } from '#runtimes/contract/setup.ts';
-import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
+import type { ContractOf, ContractOptions } from '#runtimes/contract/setup.ts';
 
 /** Defines the tests of stop, restart, remove, crashes, and use by a second process. */
-export function describeLifecycle(contract: () => Contract, options: ContractOptions): void {
-  test('stopped it serves no more, stopping again is done, and a deploy starts it again', async () => {
-    const c = contract();
+export function describeLifecycle(contract: ContractOf, options: ContractOptions): void {
+  test('stopped it serves no more, stopping again is done, and a deploy starts it again', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     await c.runtime.stop(handle.identity, handle, newContext());
@@ -22,8 +22,8 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     expect(await c.ask(next, '/')).toMatchObject({ release: '2' });
   });
 
-  test('restarted it has new processes of the same release and no request failed', async () => {
-    const c = contract();
+  test('restarted it has new processes of the same release and no request failed', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     const before = await c.ask(spec, '/');
@@ -41,8 +41,8 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     expect(observation.instances).toHaveLength(1);
   });
 
-  test('an instance that ends by itself is started again, and its last end is told', async () => {
-    const c = contract();
+  test('an instance that ends by itself is started again, and its last end is told', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     const before = await c.ask(spec, '/');
@@ -56,8 +56,8 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     expect((await c.ask(spec, '/'))['process']).not.toBe(before['process']);
   });
 
-  test('removed nothing is left, and removing what is absent is done', async () => {
-    const c = contract();
+  test('removed nothing is left, and removing what is absent is done', async (current) => {
+    const c = contract(current);
     const spec = c.spec({ storage: [{ id: 'd4e5f6', mountPath: mountFolder(options).mount, sizeGib: 1 }] });
     const handle = await c.apply(spec);
     expect(await c.subject.leftovers(spec.identity)).not.toEqual([]);
@@ -69,8 +69,8 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     await c.runtime.remove(newIdentity(c.setup.installation), null, newContext());
   });
 
-  test('what a failed first apply left behind goes by identity alone', async () => {
-    const c = contract();
+  test('what a failed first apply left behind goes by identity alone', async (current) => {
+    const c = contract(current);
     const spec = c.spec({ environment: { FAIL_START: 'yes' }, readyTimeoutSeconds: 6 });
     await expect(c.apply(spec)).rejects.toMatchObject({ code: 'not_ready' });
     await c.runtime.remove(spec.identity, null, newContext());
@@ -78,8 +78,8 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     expect((await c.get(spec, '/')).status).toBe(404);
   });
 
-  test('what an apply left running whose handle nobody kept is stopped by identity alone, and keeps its volumes', async () => {
-    const c = contract();
+  test('what an apply left running whose handle nobody kept is stopped by identity alone, and keeps its volumes', async (current) => {
+    const c = contract(current);
     const spec = c.spec({ storage: [{ id: 'e5f6a7', mountPath: mountFolder(options).mount, sizeGib: 1 }] });
     const handle = await c.apply(spec);
     const next = nextSpec(spec);
@@ -92,8 +92,8 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     expect(await c.runtime.observe(await c.apply(next))).toMatchObject({ state: 'running', generation: 2 });
   });
 
-  test('what is there is listed by its identity, whoever asks, and what is gone is not', async () => {
-    const c = contract();
+  test('what is there is listed by its identity, whoever asks, and what is gone is not', async (current) => {
+    const c = contract(current);
     const [running, stopped, removed] = [c.spec(), c.spec(), c.spec()];
     const listed = async () => {
       const other = await c.subject.reopen();
@@ -119,8 +119,8 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     for (const { identity } of found.values()) expect(identity.installation).toBe(c.setup.installation);
   });
 
-  test('removing one service leaves its siblings running', async () => {
-    const c = contract();
+  test('removing one service leaves its siblings running', async (current) => {
+    const c = contract(current);
     const first = c.spec();
     const kept = await c.apply(first);
     const identity = { ...newIdentity(c.setup.installation), environmentId: first.identity.environmentId };
@@ -130,8 +130,8 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     expect(await c.ask(first, '/')).toMatchObject({ release: '1' });
   });
 
-  test('another process goes on from the stored handle', async () => {
-    const c = contract();
+  test('another process goes on from the stored handle', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = stored(await c.apply(spec));
     const before = await c.ask(spec, '/');
@@ -149,8 +149,8 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     }
   });
 
-  test('an attempt that lost its claim takes nothing away from the one that goes on with its work', async () => {
-    const c = contract();
+  test('an attempt that lost its claim takes nothing away from the one that goes on with its work', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     const readiness = { ...spec.readiness!, initialDelaySeconds: 3 };
@@ -177,8 +177,8 @@ export function describeLifecycle(contract: () => Contract, options: ContractOpt
     }
   });
 
-  test('the upstreams of its routes can be reached, and go with the service', async () => {
-    const c = contract();
+  test('the upstreams of its routes can be reached, and go with the service', async (current) => {
+    const c = contract(current);
     if (c.subject.get) return;
     const spec = c.spec({ instances: { min: 2, max: 2 } });
     const handle = await c.apply(spec);

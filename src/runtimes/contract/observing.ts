@@ -2,22 +2,22 @@ import { expect, test } from 'vitest';
 import type { Handle, LogLine, LogOptions, WorkloadSpec } from '#runtimes/runtime.ts';
 import { newBuild, newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import { mountFolder, until } from '#runtimes/contract/setup.ts';
-import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
+import type { Contract, ContractOf, ContractOptions } from '#runtimes/contract/setup.ts';
 
 /** Defines the tests of reports, logs and metrics. */
-export function describeObserving(contract: () => Contract, options: ContractOptions): void {
+export function describeObserving(contract: ContractOf, options: ContractOptions): void {
   test('says what it is and that it can be used', async () => {
     const report = await contract().runtime.check();
     expect(report).toMatchObject({ ok: true, description: expect.stringMatching(/\w/) });
   });
 
-  test('a spec that can run here is not refused', async () => {
-    const c = contract();
+  test('a spec that can run here is not refused', async (current) => {
+    const c = contract(current);
     expect(c.runtime.refusals(c.spec())).toEqual([]);
   });
 
-  test('the last lines of the log come oldest first, from both streams', async () => {
-    const c = contract();
+  test('the last lines of the log come oldest first, from both streams', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     for (const text of ['one', 'two', 'three']) {
@@ -35,8 +35,8 @@ export function describeObserving(contract: () => Contract, options: ContractOpt
     expect((await tail(c, handle, 100)).map((line) => line.text)).toContain('listening, release 1');
   });
 
-  test('a followed log brings new lines until it is aborted', async () => {
-    const c = contract();
+  test('a followed log brings new lines until it is aborted', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     const abort = new AbortController();
@@ -61,16 +61,16 @@ export function describeObserving(contract: () => Contract, options: ContractOpt
     expect(texts.filter((text) => text === 'first' || text === 'second')).toEqual(['first', 'second']);
   });
 
-  test('the log of what is gone is empty', async () => {
-    const c = contract();
+  test('the log of what is gone is empty', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     await c.runtime.remove(spec.identity, handle, newContext());
     expect(await tail(c, handle, 10)).toEqual([]);
   });
 
-  test('a log since a time has the lines at or after it, whatever the offset of that time', async () => {
-    const c = contract();
+  test('a log since a time has the lines at or after it, whatever the offset of that time', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     for (const text of ['one', 'two']) await say(c, spec, handle, text);
@@ -85,8 +85,8 @@ export function describeObserving(contract: () => Contract, options: ContractOpt
     expect(await tail(c, handle, 1, { since: '2000-01-01T00:00:00Z' })).toEqual(all.slice(-1));
   });
 
-  test('a followed log since a time begins there and goes on with new lines', async () => {
-    const c = contract();
+  test('a followed log since a time begins there and goes on with new lines', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     for (const text of ['before', 'then']) await say(c, spec, handle, text);
@@ -109,8 +109,8 @@ export function describeObserving(contract: () => Contract, options: ContractOpt
     expect(lines.map(({ text }) => text)).toEqual(['then', 'after']);
   });
 
-  test('a log of one instance has its lines alone, and that of an unknown one is empty', async () => {
-    const c = contract();
+  test('a log of one instance has its lines alone, and that of an unknown one is empty', async (current) => {
+    const c = contract(current);
     const spec = c.spec({ instances: { min: 2, max: 2 } });
     const handle = await c.apply(spec);
     const { instances } = await c.runtime.observe(handle);
@@ -125,8 +125,8 @@ export function describeObserving(contract: () => Contract, options: ContractOpt
     expect(await tail(c, handle, 100, { instance: 'unknown', previous: true })).toEqual([]);
   });
 
-  test('a followed log of one instance has no lines of the others', async () => {
-    const c = contract();
+  test('a followed log of one instance has no lines of the others', async (current) => {
+    const c = contract(current);
     const spec = c.spec({ instances: { min: 2, max: 2 } });
     const handle = await c.apply(spec);
     const { instances } = await c.runtime.observe(handle);
@@ -152,8 +152,8 @@ export function describeObserving(contract: () => Contract, options: ContractOpt
     expect(new Set(followed.map((line) => line.instance))).toEqual(new Set([chosen]));
   });
 
-  test('the previous log is that of the run that ended last, and of an instance that never restarted it is empty', async () => {
-    const c = contract();
+  test('the previous log is that of the run that ended last, and of an instance that never restarted it is empty', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     const textsOf = async (options: Partial<LogOptions>) =>
@@ -178,8 +178,8 @@ export function describeObserving(contract: () => Contract, options: ContractOpt
     expect(later).not.toContain('first run');
   });
 
-  test('the previous log of an instance that waits to be started again is that of the run that crashed', async () => {
-    const c = contract();
+  test('the previous log of an instance that waits to be started again is that of the run that crashed', async (current) => {
+    const c = contract(current);
     if (c.runtime.pretends) return;
     // The first run serves until it is told to end; later ones end at once.
     const { mount, named } = mountFolder(options);
@@ -205,8 +205,8 @@ export function describeObserving(contract: () => Contract, options: ContractOpt
     );
   });
 
-  test('metrics, where the runtime has them, name each instance', async () => {
-    const c = contract();
+  test('metrics, where the runtime has them, name each instance', async (current) => {
+    const c = contract(current);
     const spec = c.spec();
     const handle = await c.apply(spec);
     if (!c.runtime.metrics) return;
@@ -223,9 +223,9 @@ export function describeObserving(contract: () => Contract, options: ContractOpt
 }
 
 /** Defines the tests of builds, for runtimes with `build`. */
-export function describeBuilding(contract: () => Contract): void {
-  test('a build tells what it does, takes arguments, and answers at once for the same key', async () => {
-    const c = contract();
+export function describeBuilding(contract: ContractOf): void {
+  test('a build tells what it does, takes arguments, and answers at once for the same key', async (current) => {
+    const c = contract(current);
     if (!c.runtime.build) return;
     const identity = newIdentity(c.setup.installation);
     const spec = c.spec({ identity });
@@ -239,8 +239,8 @@ export function describeBuilding(contract: () => Contract): void {
     expect(await c.ask(spec, '/file?path=built.txt')).toEqual({ content: 'flavour sweet\n' });
   });
 
-  test('a build without its Dockerfile fails and names the path', async () => {
-    const c = contract();
+  test('a build without its Dockerfile fails and names the path', async (current) => {
+    const c = contract(current);
     if (!c.runtime.build) return;
     const build = newBuild(newIdentity(c.setup.installation), c.folder, { dockerfilePath: 'missing/Dockerfile' });
     await expect(c.runtime.build(build, newContext())).rejects.toMatchObject({
@@ -250,15 +250,15 @@ export function describeBuilding(contract: () => Contract): void {
     });
   });
 
-  test('a Dockerfile outside the repository is refused', async () => {
-    const c = contract();
+  test('a Dockerfile outside the repository is refused', async (current) => {
+    const c = contract(current);
     if (!c.runtime.build) return;
     const build = newBuild(newIdentity(c.setup.installation), c.folder, { dockerfilePath: '../../etc/passwd' });
     await expect(c.runtime.build(build, newContext())).rejects.toMatchObject({ name: 'RuntimeError' });
   });
 
-  test('an aborted build throws', async () => {
-    const c = contract();
+  test('an aborted build throws', async (current) => {
+    const c = contract(current);
     if (!c.runtime.build) return;
     const context = newContext(AbortSignal.abort(new Error('cancelled')));
     const build = newBuild(newIdentity(c.setup.installation), c.folder);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect } from 'vitest';
+import { expect, type TestContext } from 'vitest';
 import type {
   Handle,
   Observation,
@@ -75,7 +75,7 @@ export interface ContractOptions {
   baseImage?: string;
   /** Milliseconds for one test. */
   timeoutMs?: number;
-  /** True if services of earlier tests would leave no room: each test's are removed after it. */
+  /** True if services of earlier tests would leave no room: each test's are removed behind it. */
   isSmall?: boolean;
   /** Guarantees that this runtime does not give, with the reason. */
   without?: Partial<Record<OptionalGuarantee, string>>;
@@ -91,6 +91,9 @@ export const mountFolder = (options: ContractOptions): { mount: string; named: s
     : { mount: '/srv/contract', named: '/srv/contract' };
 
 export type MakeRuntime = (setup: ContractSetup) => Promise<ContractSubject>;
+
+/** Returns the state of the suite; for a test, which may run beside others, with services of its own. */
+export type ContractOf = (test?: TestContext) => Contract;
 
 /** State that the groups of the suite share: the runtime, its fixture and its services. */
 export class Contract {
@@ -122,6 +125,11 @@ export class Contract {
       ? await subject.image(folder)
       : (await subject.runtime.build!(newBuild(newIdentity(setup.installation), folder), newContext())).image;
     return new Contract(home, setup, subject, folder, image);
+  }
+
+  /** Returns the same with services of its own, which it removes by `clear`. */
+  forTest(): Contract {
+    return new Contract(this.#home, this.setup, this.subject, this.folder, this.image);
   }
 
   /** Removes every service that was made so far. Where a cluster ends instances by itself, some are waited for at a time. */

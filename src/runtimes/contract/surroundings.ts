@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { newIdentity, nextSpec } from '#runtimes/contract/fixture.ts';
 import { mountFolder, until } from '#runtimes/contract/setup.ts';
-import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
+import type { ContractOf, ContractOptions } from '#runtimes/contract/setup.ts';
 
 const query = (values: Record<string, string>): string => new URLSearchParams(values).toString();
 
 /** Defines the tests of a workload's environment: variables, files, storage, siblings. */
-export function describeSurroundings(contract: () => Contract, options: ContractOptions): void {
-  test('variables reach the workload as they are, those of the image stay', async () => {
-    const c = contract();
+export function describeSurroundings(contract: ContractOf, options: ContractOptions): void {
+  test('variables reach the workload as they are, those of the image stay', async (current) => {
+    const c = contract(current);
     const values = {
       PLAIN: 'one',
       EMPTY: '',
@@ -24,8 +24,8 @@ export function describeSurroundings(contract: () => Contract, options: Contract
     expect(await c.ask(spec, '/env?name=NOT_THERE')).toEqual({ value: null });
   });
 
-  test("nothing of the control plane's own environment reaches the workload", async () => {
-    const c = contract();
+  test("nothing of the control plane's own environment reaches the workload", async (current) => {
+    const c = contract(current);
     process.env['CONTRACT_MARK'] = 'of the control plane';
     try {
       const spec = c.spec();
@@ -36,8 +36,8 @@ export function describeSurroundings(contract: () => Contract, options: Contract
     }
   });
 
-  test('files stand at their paths, cannot be written, and change with the release', async () => {
-    const c = contract();
+  test('files stand at their paths, cannot be written, and change with the release', async (current) => {
+    const c = contract(current);
     const folder = mountFolder(options);
     const file = `${folder.mount}/settings.json`;
     const path = `${folder.named}/settings.json`;
@@ -51,40 +51,46 @@ export function describeSurroundings(contract: () => Contract, options: Contract
     expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'new' });
   });
 
-  test('arguments replace the command of the image', async () => {
-    const c = contract();
+  test('arguments replace the command of the image', async (current) => {
+    const c = contract(current);
     const spec = c.spec({ arguments: ['node', 'server.mjs', '--contract', 'two words'] });
     await c.apply(spec);
     expect(await c.ask(spec, '/')).toMatchObject({ release: '1' });
   });
 
-  test.skipIf(options.without?.storage)('storage keeps what was written over a redeploy and a restart', async () => {
-    const c = contract();
-    const folder = mountFolder(options);
-    const spec = c.spec({ storage: [{ id: 'a1b2c3', mountPath: folder.mount, sizeGib: 1 }] });
-    await c.apply(spec);
-    const path = `${folder.named}/note.txt`;
-    await c.ask(spec, `/write?${query({ path, text: 'kept' })}`);
-    const next = nextSpec(spec);
-    const handle = await c.apply(next);
-    expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'kept' });
-    await c.restart(handle, 2);
-    expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'kept' });
-  });
+  test.skipIf(options.without?.storage)(
+    'storage keeps what was written over a redeploy and a restart',
+    async (current) => {
+      const c = contract(current);
+      const folder = mountFolder(options);
+      const spec = c.spec({ storage: [{ id: 'a1b2c3', mountPath: folder.mount, sizeGib: 1 }] });
+      await c.apply(spec);
+      const path = `${folder.named}/note.txt`;
+      await c.ask(spec, `/write?${query({ path, text: 'kept' })}`);
+      const next = nextSpec(spec);
+      const handle = await c.apply(next);
+      expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'kept' });
+      await c.restart(handle, 2);
+      expect(await c.ask(next, `/file?${query({ path })}`)).toEqual({ content: 'kept' });
+    },
+  );
 
-  test.skipIf(options.without?.siblings)('services of one environment reach each other by internal name', async () => {
-    const c = contract();
-    const first = c.spec();
-    await c.apply(first);
-    const identity = { ...newIdentity(c.setup.installation), environmentId: first.identity.environmentId };
-    const second = c.spec({ identity });
-    await c.apply(second);
-    const url = `http://${first.hostname}:8080/env?name=RELEASE`;
-    expect(await c.ask(second, `/fetch?${query({ url })}`)).toEqual({ status: 200, body: '{"value":"1"}' });
-  });
+  test.skipIf(options.without?.siblings)(
+    'services of one environment reach each other by internal name',
+    async (current) => {
+      const c = contract(current);
+      const first = c.spec();
+      await c.apply(first);
+      const identity = { ...newIdentity(c.setup.installation), environmentId: first.identity.environmentId };
+      const second = c.spec({ identity });
+      await c.apply(second);
+      const url = `http://${first.hostname}:8080/env?name=RELEASE`;
+      expect(await c.ask(second, `/fetch?${query({ url })}`)).toEqual({ status: 200, body: '{"value":"1"}' });
+    },
+  );
 
-  test.skipIf(options.without?.siblings)('a redeployed sibling is reached by its name at once', async () => {
-    const c = contract();
+  test.skipIf(options.without?.siblings)('a redeployed sibling is reached by its name at once', async (current) => {
+    const c = contract(current);
     const first = c.spec();
     await c.apply(first);
     const identity = { ...newIdentity(c.setup.installation), environmentId: first.identity.environmentId };

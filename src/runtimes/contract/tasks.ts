@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { newContext, newIdentity } from '#runtimes/contract/fixture.ts';
 import { mountFolder, until } from '#runtimes/contract/setup.ts';
-import type { Contract, ContractOptions } from '#runtimes/contract/setup.ts';
+import type { ContractOf, ContractOptions } from '#runtimes/contract/setup.ts';
 import type { TaskSpec } from '#runtimes/runtime.ts';
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -11,9 +11,9 @@ const processOf = (lines: string[]) => told(lines, /^process /);
 const another = ({ identity }: TaskSpec, name: string) => ({ identity, name });
 
 /** Defines the tests of the end of `run`, and that no execution starts twice. */
-export function describeTaskEnds(contract: () => Contract, options: ContractOptions): void {
-  test('a command that ends tells its exit status and when it began and ended', async () => {
-    const c = contract();
+export function describeTaskEnds(contract: ContractOf, options: ContractOptions): void {
+  test('a command that ends tells its exit status and when it began and ended', async (current) => {
+    const c = contract(current);
     const spec = c.task([{ exit: 7 }]);
     expect(c.runtime.refusals(spec)).toEqual([]);
     const { end } = await c.run(spec);
@@ -29,8 +29,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     expect(end.endedAt >= end.startedAt).toBe(true);
   });
 
-  test('what it writes is told line by line, once each and in the order of its stream', async () => {
-    const c = contract();
+  test('what it writes is told line by line, once each and in the order of its stream', async (current) => {
+    const c = contract(current);
     const numbers = Array.from({ length: 60 }, (_, n) => n);
     const steps = numbers.flatMap((n) => [{ say: `out ${n}` }, { say: `err ${n}`, stream: 'stderr' as const }]);
     const { end, lines } = await c.run(c.task([...steps, { say: 'out of umlauts: grüße' }]));
@@ -40,8 +40,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     expect(told(lines, /^out of/)).toEqual(['out of umlauts: grüße']);
   });
 
-  test('what prepares it is done before it begins, once, and its failure begins nothing', async () => {
-    const c = contract();
+  test('what prepares it is done before it begins, once, and its failure begins nothing', async (current) => {
+    const c = contract(current);
     const spec = c.task([{ say: 'begun' }]);
     const context = newContext();
     const failing = async () => Promise.reject(new Error('not to be prepared'));
@@ -54,8 +54,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     expect(told(context.lines, /^prepared$/)).toHaveLength(1);
   });
 
-  test('its lines come while it runs', async () => {
-    const c = contract();
+  test('its lines come while it runs', async (current) => {
+    const c = contract(current);
     const abort = new AbortController();
     const context = newContext(abort.signal);
     const running = c.runtime.run!(c.task([{ say: 'begun' }, { wait: 60_000 }]), context);
@@ -68,8 +68,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     await aborted;
   });
 
-  test('when its time is over it is ended with its children, and that is told', async () => {
-    const c = contract();
+  test('when its time is over it is ended with its children, and that is told', async (current) => {
+    const c = contract(current);
     const storage = [{ id: crypto.randomUUID(), mountPath: mountFolder(options).mount, sizeGib: 1 }];
     const count = `${mountFolder(options).named}/count`;
     const spec = c.task(
@@ -92,8 +92,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     expect((await c.run(spec)).end, 'asked again').toEqual(end);
   });
 
-  test('aborted it is ended, and is not begun again when it is asked for again', async () => {
-    const c = contract();
+  test('aborted it is ended, and is not begun again when it is asked for again', async (current) => {
+    const c = contract(current);
     const spec = c.task([{ process: true }, { wait: 60_000 }]);
     const abort = new AbortController();
     const context = newContext(abort.signal);
@@ -111,8 +111,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     expect(end.exitCode).not.toBe(0);
   });
 
-  test('a signal that is aborted already begins nothing', async () => {
-    const c = contract();
+  test('a signal that is aborted already begins nothing', async (current) => {
+    const c = contract(current);
     const spec = c.task([{ process: true }]);
     const context = newContext(AbortSignal.abort(new Error('cancelled')));
     await expect(c.runtime.run!(spec, context)).rejects.toMatchObject({ name: 'RuntimeError', code: 'aborted' });
@@ -120,8 +120,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     expect(await c.subject.leftovers(spec.identity)).toEqual([]);
   });
 
-  test('the same execution asked for by another process is taken over while it runs', async () => {
-    const c = contract();
+  test('the same execution asked for by another process is taken over while it runs', async (current) => {
+    const c = contract(current);
     const spec = c.task([{ process: true }, { wait: 2500 }, { say: 'late' }, { exit: 3 }]);
     const first = newContext();
     const running = c.runtime.run!(spec, first);
@@ -141,8 +141,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     }
   });
 
-  test('one that ended meanwhile tells its end, its output and all of its lines again', async () => {
-    const c = contract();
+  test('one that ended meanwhile tells its end, its output and all of its lines again', async (current) => {
+    const c = contract(current);
     const spec = c.task([{ process: true }, { write: 'out.txt', text: 'result' }], { outputPath: '/app/out.txt' });
     const { end, lines } = await c.run(spec);
     expect(end).toMatchObject({ exitCode: 0, output: 'result' });
@@ -156,8 +156,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     }
   });
 
-  test('another name, another generation or another service is another execution', async () => {
-    const c = contract();
+  test('another name, another generation or another service is another execution', async (current) => {
+    const c = contract(current);
     const spec = c.task([{ process: true }]);
     const { identity } = spec;
     const others = [
@@ -170,24 +170,24 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     expect(seen.size).toBe(4);
   });
 
-  test('executions of one service run side by side', async () => {
-    const c = contract();
+  test('executions of one service run side by side', async (current) => {
+    const c = contract(current);
     const slow = c.task([{ wait: 1500 }, { process: true }]);
     const ends = await Promise.all([slow, { ...slow, name: 'second' }].map((spec) => c.run(spec)));
     expect(ends.map(({ end }) => end.exitCode)).toEqual([0, 0]);
     expect(new Set(ends.flatMap(({ lines }) => processOf(lines))).size).toBe(2);
   });
 
-  test('they are no workloads: nothing lists them', async () => {
-    const c = contract();
+  test('they are no workloads: nothing lists them', async (current) => {
+    const c = contract(current);
     const spec = c.task([]);
     await c.run(spec);
     const found = (await c.runtime.list?.()) ?? [];
     expect(found.filter(({ identity }) => identity.serviceId === spec.identity.serviceId)).toEqual([]);
   });
 
-  test('removed executions are gone, those of other names stay, and storage stays', async () => {
-    const c = contract();
+  test('removed executions are gone, those of other names stay, and storage stays', async (current) => {
+    const c = contract(current);
     const storage = [{ id: crypto.randomUUID(), mountPath: mountFolder(options).mount, sizeGib: 1 }];
     const note = `${mountFolder(options).named}/note`;
     const spec = c.task([{ process: true }, { write: note, text: 'kept' }], { storage });
@@ -202,8 +202,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     await c.runtime.removeTasks!(newIdentity(c.setup.installation), [spec.name]);
   });
 
-  test('one that runs is ended by its removal, which is no good end', async () => {
-    const c = contract();
+  test('one that runs is ended by its removal, which is no good end', async (current) => {
+    const c = contract(current);
     const spec = c.task([{ say: 'begun' }, { wait: 60_000 }]);
     const context = newContext();
     const running = c.runtime.run!(spec, context);
@@ -219,8 +219,8 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
     });
   });
 
-  test('nothing is left of a service that is removed, running executions included', async () => {
-    const c = contract();
+  test('nothing is left of a service that is removed, running executions included', async (current) => {
+    const c = contract(current);
     const storage = [{ id: crypto.randomUUID(), mountPath: mountFolder(options).mount, sizeGib: 1 }];
     const files = [{ path: `${mountFolder(options).mount}-settings`, content: 'of a file' }];
     const spec = c.task([{ say: 'begun' }, { wait: 60_000 }], {
@@ -246,9 +246,9 @@ export function describeTaskEnds(contract: () => Contract, options: ContractOpti
 }
 
 /** Defines the tests of a command's environment and restrictions. */
-export function describeTasks(contract: () => Contract, options: ContractOptions): void {
-  test('variables, files, arguments and an entry point are as a workload has them', async () => {
-    const c = contract();
+export function describeTasks(contract: ContractOf, options: ContractOptions): void {
+  test('variables, files, arguments and an entry point are as a workload has them', async (current) => {
+    const c = contract(current);
     const { mount, named } = mountFolder(options);
     const steps = [
       { variable: 'OWN' },
@@ -275,8 +275,8 @@ export function describeTasks(contract: () => Contract, options: ContractOptions
     }
   });
 
-  test('the output file is read at a good end, in a folder that is there for it', async () => {
-    const c = contract();
+  test('the output file is read at a good end, in a folder that is there for it', async (current) => {
+    const c = contract(current);
     const outputPath = '/app/results/output.json';
     const write = { write: 'results/output.json', text: '{"url": {"value": "grüße"}}' };
     const spec = c.task([write], { outputPath });
@@ -288,8 +288,8 @@ export function describeTasks(contract: () => Contract, options: ContractOptions
   });
 
   const withLarge = test.skipIf(options.without?.largeOutputs);
-  withLarge('an output file of 1 MiB is read, a larger one is refused with both sizes', async () => {
-    const c = contract();
+  withLarge('an output file of 1 MiB is read, a larger one is refused with both sizes', async (current) => {
+    const c = contract(current);
     const outputPath = '/app/output.json';
     const spec = c.task([{ fill: 'output.json', bytes: 2 ** 20 }], { outputPath });
     expect((await c.run(spec)).end.output).toHaveLength(2 ** 20);
@@ -303,8 +303,8 @@ export function describeTasks(contract: () => Contract, options: ContractOptions
 
   test.skipIf(options.without?.siblings)(
     'siblings of the environment are reached by their internal names',
-    async () => {
-      const c = contract();
+    async (current) => {
+      const c = contract(current);
       const sibling = c.spec();
       await c.apply(sibling);
       const identity = { ...newIdentity(c.setup.installation), environmentId: sibling.identity.environmentId };
@@ -317,8 +317,8 @@ export function describeTasks(contract: () => Contract, options: ContractOptions
 
   test.skipIf(options.without?.programs)(
     'a program that is not there is told without its secret arguments',
-    async () => {
-      const c = contract();
+    async (current) => {
+      const c = contract(current);
       const secret = 'hunter22-of-nobody';
       const spec = c.task([], { entrypoint: ['not-there-at-all', secret], arguments: [], secrets: [secret] });
       const context = newContext();

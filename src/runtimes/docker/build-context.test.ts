@@ -29,7 +29,8 @@ async function entries(rootPath = 'app', dockerfilePath = 'Dockerfile'): Promise
   const found: Record<string, string> = {};
   const archive = extract();
   const source = await find(rootPath, dockerfilePath);
-  packContext(source, await readFile(source.dockerfile, 'utf8')).pipe(archive);
+  const packed = await packContext(source, await readFile(source.dockerfile, 'utf8'));
+  packed.pipe(archive);
   for await (const entry of archive) {
     const { name, type, linkname } = entry.header;
     const content = await text(entry as unknown as Readable);
@@ -69,10 +70,17 @@ describe('the archive', () => {
     expect(names).not.toContain('src/main.js');
   });
 
-  test('a .dockerignore that leads out of the repository is not read', async () => {
+  test('a .dockerignore that is a link counts where it leads to a file of the repository, and is refused elsewhere', async () => {
+    await writeFile(join(checkout, 'ignore'), 'src\n');
+    await symlink('../ignore', join(checkout, 'app/.dockerignore'));
+    expect(Object.keys(await entries())).toEqual(['Dockerfile', '.dockerignore']);
     await writeFile(join(home, 'ignore'), 'src\n');
+    await rm(join(checkout, 'app/.dockerignore'));
     await symlink(join(home, 'ignore'), join(checkout, 'app/.dockerignore'));
-    expect(Object.keys(await entries())).toContain('src/main.js');
+    await expect(entries()).rejects.toMatchObject({
+      code: 'refused',
+      message: expect.stringContaining('.dockerignore is a link that leads out'),
+    });
   });
 
   test('the Dockerfile’s own ignore file stands before the common one', async () => {

@@ -1,7 +1,6 @@
 import { anySignal } from '#kernel/lease-signal.ts';
 import { maskOf } from '#kernel/secrets-mask.ts';
 import { isUtf8 } from 'node:buffer';
-import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
@@ -17,6 +16,7 @@ import { pinDockerfile, SCOPE_ARGUMENT } from './dockerfile/pin.ts';
 import type { PinOptions } from './dockerfile/pin.ts';
 import { LOOPBACK } from './container-config.ts';
 import { asRuntimeError, engineMessage, statusOf, unless } from './errors.ts';
+import { cacheScope } from './cache-scope.ts';
 import { LABEL, identityLabels, imageRepository } from './labels.ts';
 import type { DockerNode, EngineAbout } from './node.ts';
 import { ensureImage, removePulled } from './pull.ts';
@@ -111,7 +111,7 @@ interface Build {
 
 /** Build options for the engine. Build arguments go in the request, so no secret is on a command line. */
 function buildOptions({ spec, source, tag, buildkit }: Omit<Build, 'dockerfile'>): Docker.ImageBuildOptions {
-  const scope = cacheScope(spec.identity);
+  const scope = cacheScope(spec);
   return {
     t: tag,
     dockerfile: source.dockerfileName,
@@ -127,13 +127,6 @@ function buildOptions({ spec, source, tag, buildkit }: Omit<Build, 'dockerfile'>
     ...(buildkit ? {} : classicLimits(spec)),
   };
 }
-
-/**
- * Name of an organization's part of the builder's caches. Organizations share no cache entries: a build argument such as HTTP_PROXY changes
- * the result of a step, but not its cache key. The name cannot be guessed by another organization.
- */
-const cacheScope = ({ installation, organizationId }: WorkloadIdentity): string =>
-  createHash('sha256').update(`${installation}/${organizationId}`).digest('hex').slice(0, 32);
 
 /** Leaves out the arguments that configure the builder itself. */
 function withoutBuilders(given: Record<string, string>, { log }: RuntimeContext): Record<string, string> {
@@ -189,7 +182,7 @@ async function runBuild(node: DockerNode, build: Build, context: RuntimeContext)
     await using session = build.buildkit ? await openSession(node.engine) : null;
     const options = { ...buildOptions(build), ...session?.options, abortSignal } as Docker.ImageBuildOptions;
     const stream = (await node.engine.buildImage(
-      packContext(build.source, build.dockerfile),
+      await packContext(build.source, build.dockerfile),
       options,
     )) as unknown as Readable;
     stream.setEncoding('utf8');

@@ -1,3 +1,4 @@
+import { LONGEST_LINE } from '#runtimes/tools/log-limits.ts';
 import { FrameReader } from './frames.ts';
 
 /** Line of a container's output with the engine's time stamp (RFC 3339 with nanoseconds). */
@@ -8,10 +9,12 @@ export interface RawLine {
 }
 
 const NEWLINE = 10;
+/** Bytes of a line that are kept: all of its characters, with the time stamp. */
+const KEPT_BYTES = 4 * LONGEST_LINE;
 
 /**
  * Reads lines from the frames of a log. With time stamps each line of the output begins with one; a line longer than 16 KiB comes as
- * several frames, each with its own stamp.
+ * several frames, each with its own stamp. What is longer than the longest line is cut.
  */
 export class LogDemultiplexer {
   readonly #onLine: (line: RawLine) => void;
@@ -42,13 +45,18 @@ export class LogDemultiplexer {
       this.#line(stream, rest.subarray(0, end));
       rest = rest.subarray(end + 1);
     }
-    this.#partial[stream] = rest;
+    // What is left out is followed by its line end.
+    this.#partial[stream] = rest.length > KEPT_BYTES ? rest.subarray(0, KEPT_BYTES) : rest;
   }
 
   #line(stream: RawLine['stream'], bytes: Buffer): void {
     const text = bytes.toString('utf8').replace(/\r$/, '');
     const space = text.indexOf(' ');
-    this.#onLine({ stream, stamp: normalStamp(text.slice(0, space)), text: text.slice(space + 1) });
+    this.#onLine({
+      stream,
+      stamp: normalStamp(text.slice(0, space)),
+      text: text.slice(space + 1, space + 1 + LONGEST_LINE),
+    });
   }
 }
 

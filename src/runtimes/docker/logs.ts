@@ -1,13 +1,15 @@
 import type { Readable } from 'node:stream';
 import type Docker from 'dockerode';
+import { anySignal } from '#kernel/lease-signal.ts';
+import { charactersOf, LastLines } from '#runtimes/tools/log-limits.ts';
 import { LineQueue } from '#runtimes/tools/line-queue.ts';
 import { earliestOf, isChosen, isWithin, later, type LogWindow } from '#runtimes/tools/log-window.ts';
 import type { Handle, LogLine, LogOptions } from '#runtimes/runtime.ts';
-import { unless } from './errors.ts';
 import { findInstance, listInstances } from './instances.ts';
 import type { Instance } from './instances.ts';
 import { LABEL } from './labels.ts';
 import { LogDemultiplexer, normalStamp } from './log-frames.ts';
+import { openLog } from './open-log.ts';
 import type { RawLine } from './log-frames.ts';
 import type { DockerNode } from './node.ts';
 import { listRunEnds, timeOf } from './run-ends.ts';
@@ -35,14 +37,15 @@ export async function* readLogs(node: DockerNode, handle: Handle, options: LogOp
 async function readTails(node: DockerNode, instances: Instance[], options: LogOptions): Promise<TimedLine[][]> {
   const { tail, signal } = options;
   const from = earliestStamp(options);
+  const most = { lines: tail, characters: charactersOf(instances.length) };
   if (!options.previous)
-    return Promise.all(instances.map((instance) => readTail(node, instance, tail, { from }, signal)));
+    return Promise.all(instances.map((instance) => readTail(node, instance, most, { from }, signal)));
   const read: TimedLine[][] = [];
-  // One after the other: the engine cannot count lines back from the end of a run, so each answer may be 30 MB.
+  // One after the other: the engine cannot count lines back from the end of a run, and sends all of them.
   for (const instance of instances) {
     const run = await endedRun(node, instance);
     const window = run && { ...run, from: later(run.from, from) };
-    read.push(window === null ? [] : await readTail(node, instance, tail, window, signal));
+    read.push(window === null ? [] : await readTail(node, instance, most, window, signal));
   }
   return read;
 }
@@ -85,36 +88,29 @@ const toLine = (instance: Instance, line: RawLine): TimedLine => ({
 async function readTail(
   node: DockerNode,
   instance: Instance,
-  tail: number,
+  most: { lines: number; characters: number },
   window: LogWindow = {},
-  abortSignal?: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<TimedLine[]> {
-  const call = node.engine.getContainer(instance.id).logs({
-    follow: false,
-    stdout: true,
-    stderr: true,
-    timestamps: true,
+  const query = {
     ...(window.from === undefined ? {} : { since: toSeconds(window.from) }),
     // The engine counts `tail` from the end of the log, not from `until`.
-    ...(window.to === undefined ? { tail } : { until: toSeconds(window.to) + 0.001 }),
-    abortSignal,
-  });
-  const output = await unless([404, 409], call);
+    ...(window.to === undefined ? { tail: most.lines } : { until: toSeconds(window.to) + 0.001 }),
+  };
+  const output = await openLog(node.engine, instance.id, query, signal);
   if (output === null) return [];
-  const lines: RawLine[] = [];
+  const last = new LastLines<RawLine>(most);
   const frames = new LogDemultiplexer((line) => {
-    if (!isWithin(line.stamp, window)) return;
-    lines.push(line);
-    if (lines.length > 2 * tail) lines.splice(0, tail);
+    if (isWithin(line.stamp, window)) last.add(line);
   });
-  frames.write(output);
+  for await (const part of output) frames.write(part as Buffer);
   frames.end();
-  return lines.slice(-tail).map((line) => toLine(instance, line));
+  return last.lines.map((line) => toLine(instance, line));
 }
 
 /** Returns the last lines of one instance as text, for error messages. */
 export const lastLines = (node: DockerNode, instance: Instance, count: number): Promise<LogLine[]> =>
-  readTail(node, instance, count);
+  readTail(node, instance, { lines: count, characters: charactersOf(1) });
 
 /** Yields new lines of these instances and of chosen ones that start later, until the signal is aborted. */
 async function* follow(
@@ -124,7 +120,9 @@ async function* follow(
   told: Map<string, string>,
   options: LogOptions,
 ): AsyncGenerator<LogLine> {
-  const { signal } = options;
+  // A reader that leaves without an abort ends the readers of the instances as well.
+  const left = new AbortController();
+  const signal = anySignal([options.signal, left.signal]);
   const from = earliestStamp(options);
   const queue = new LineQueue(signal);
   const following = new Set<string>();
@@ -138,9 +136,13 @@ async function* follow(
   };
   const onStart = (id: string) => void startById(node, serviceId, id, start).catch(fail);
   // Not awaited: Podman answers only with the first event.
-  watchStarts(node, serviceId, queue, signal, onStart).catch(fail);
+  watchStarts(node, serviceId, signal, onStart).catch(fail);
   for (const instance of instances) start(instance);
-  yield* queue.lines();
+  try {
+    yield* queue.lines();
+  } finally {
+    left.abort();
+  }
 }
 
 async function startById(
@@ -153,10 +155,10 @@ async function startById(
   if (instance?.labels[LABEL.service] === serviceId) start(instance);
 }
 
+/** Reports the starts of a service's containers until the signal is aborted. Rejects when the engine reports no more. */
 async function watchStarts(
   node: DockerNode,
   serviceId: string,
-  queue: LineQueue,
   signal: AbortSignal,
   onStart: (id: string) => void,
 ): Promise<void> {
@@ -171,16 +173,26 @@ async function watchStarts(
     filters: wanted,
     abortSignal: signal,
   } as Docker.GetEventsOptions)) as Readable;
+  await readEvents(events, onStart);
+  throw new Error('The container engine ended the stream of its events.');
+}
+
+/** Characters of an event of the engine; a longer one is none. */
+const LONGEST_EVENT = 1024 * 1024;
+
+/** Reads the starts of containers to the end of the engine's events. Rejects where they are no events. */
+export async function readEvents(events: AsyncIterable<Buffer | string>, onStart: (id: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
   let rest = '';
-  events.setEncoding('utf8');
-  events.on('data', (part: string) => {
-    const lines = (rest + part).split('\n');
+  for await (const part of events) {
+    const lines = (rest + (typeof part === 'string' ? part : decoder.decode(part, { stream: true }))).split('\n');
     rest = lines.pop()!;
-    for (const line of lines.filter((text) => text !== ''))
-      onStart((JSON.parse(line) as { Actor: { ID: string } }).Actor.ID);
-  });
-  events.on('error', (error) => queue.fail(error));
-  events.on('end', () => queue.fail(new Error('The container engine ended the stream of its events.')));
+    if (rest.length > LONGEST_EVENT) throw new Error('The container engine sent an event without an end.');
+    for (const line of lines.filter((text) => text !== '')) {
+      const { Actor: actor } = JSON.parse(line) as { Actor?: { ID?: unknown } };
+      if (typeof actor?.ID === 'string') onStart(actor.ID);
+    }
+  }
 }
 
 async function followInstance(
@@ -191,17 +203,8 @@ async function followInstance(
   signal: AbortSignal,
 ): Promise<void> {
   const after = told.get(instance.id) ?? from;
-  const stream = (await unless(
-    [404, 409],
-    node.engine.getContainer(instance.id).logs({
-      follow: true,
-      stdout: true,
-      stderr: true,
-      timestamps: true,
-      ...(after === undefined ? {} : { since: toSeconds(after) }),
-      abortSignal: signal,
-    } as never) as unknown as Promise<Readable>,
-  )) as Readable | null;
+  const query = { follow: true, ...(after === undefined ? {} : { since: toSeconds(after) }) };
+  const stream = await openLog(node.engine, instance.id, query, signal);
   if (stream === null) return;
   // `since` is coarser than the stamps: lines already returned are skipped here.
   const frames = new LogDemultiplexer((line) => {

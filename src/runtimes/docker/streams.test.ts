@@ -7,6 +7,7 @@ import { BuildProgress, readFields } from './build-progress.ts';
 import { FrameReader } from './frames.ts';
 import { LogDemultiplexer } from './log-frames.ts';
 import type { RawLine } from './log-frames.ts';
+import { readEvents } from './logs.ts';
 
 const frame = (stream: 1 | 2, text: string): Buffer => {
   const payload = Buffer.from(text);
@@ -66,6 +67,45 @@ describe('logs of containers', () => {
     for (let at = 0; at < bytes.length; at += size) frames.write(bytes.subarray(at, at + size));
     frames.end();
     expect(lines).toEqual(expected);
+  });
+});
+
+test('a line without an end is cut, however long it grows, and the next one is whole', () => {
+  const STAMP = '2026-01-02T03:04:05.123456789Z';
+  const lines: RawLine[] = [];
+  const frames = new LogDemultiplexer((line) => lines.push(line));
+  for (let n = 0; n < 200; n++) frames.write(frame(1, `${STAMP} ${'x'.repeat(16_384)}`));
+  frames.write(frame(1, `${STAMP} y\n`));
+  frames.write(frame(1, `${STAMP} next\n`));
+  expect(lines.map(({ text }) => [text.length, text.slice(0, 4)])).toEqual([
+    [64 * 1024, 'xxxx'],
+    [4, 'next'],
+  ]);
+});
+
+describe('events of the engine', () => {
+  const read = async (...parts: string[]) => {
+    const ids: string[] = [];
+    await readEvents(
+      (async function* () {
+        yield* parts;
+      })(),
+      (id) => ids.push(id),
+    );
+    return ids;
+  };
+
+  test('name the containers that start, whatever the size of the pieces', async () => {
+    const text = ['{"Actor":{"ID":"one"}}', '', '{"Actor":{}}', '{"Type":"x"}', '{"Actor":{"ID":"two"}}', ''].join(
+      '\n',
+    );
+    expect(await read(text)).toEqual(['one', 'two']);
+    expect(await read(...text)).toEqual(['one', 'two']);
+  });
+
+  test('that are damaged, or have no end, end the reading with an error and not the process', async () => {
+    await expect(read('{"Actor":{"ID":"one"}}\ndamaged\n')).rejects.toThrow('JSON');
+    await expect(read(...Array.from({ length: 40 }, () => 'x'.repeat(64 * 1024)))).rejects.toThrow('without an end');
   });
 });
 

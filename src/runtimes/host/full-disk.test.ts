@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newContext, newIdentity, nextSpec } from '#runtimes/contract/fixture.ts';
-import { workFolder } from '#runtimes/host/work-folders.ts';
+import { readShim } from '#runtimes/tools/shim/index.ts';
+import { workFolder } from '#runtimes/tools/work-folders.ts';
+import { Layout } from '#runtimes/host/layout.ts';
 import { TestHost, tryMachine } from '#runtimes/host/testing.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 
@@ -81,9 +83,14 @@ describe.skipIf(!asRoot || !namespaces)('on a full disk', () => {
     const started = (await host.runtime.observe(handle)).instances[0]!.startedAt;
     fill();
     await expect(host.apply(nextSpec(spec))).rejects.toThrow(FULL);
-    // Long enough for its output to meet the full disk.
-    await vi.waitFor(async () => expect(free()).toBe(0));
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    const { shim } = readShim(
+      new Layout(host.dataDir).instance({ serviceId: identity.serviceId, generation: 1, n: 1 }),
+    )!.state;
+    const writes = () => Number(/^syscw: (\d+)$/m.exec(readFileSync(`/proc/${shim.pid}/io`, 'utf8'))![1]);
+    await vi.waitFor(() => expect(free()).toBe(0));
+    // Of four lines at least one has no room.
+    const before = writes();
+    await vi.waitFor(() => expect(writes()).toBeGreaterThanOrEqual(before + 4), { timeout: 10_000 });
     rmSync(filler());
     await host.line(handle, /lines were lost: the disk had no space left\.$/);
     expect(await host.runtime.observe(handle)).toMatchObject({

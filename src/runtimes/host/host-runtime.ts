@@ -23,7 +23,7 @@ import { Rollout } from '#runtimes/host/rollout.ts';
 import { Tasks } from '#runtimes/host/tasks.ts';
 import { removeVolumes } from '#runtimes/host/volumes.ts';
 import { HostDisk } from '#runtimes/host/disk-use.ts';
-import { removeAbandoned } from '#runtimes/host/work-folders.ts';
+import { removeAbandoned } from '#runtimes/tools/work-folders.ts';
 import {
   noCharts,
   rangeRefusals,
@@ -211,7 +211,7 @@ export class HostRuntime implements Runtime {
   async *logs(handle: Handle, options: LogOptions): AsyncGenerator<LogLine> {
     const { serviceId } = handle.identity;
     const { layout } = this.#parts;
-    if (!options.follow || options.previous) return yield* tailService(layout, serviceId, options);
+    if (!options.follow || options.previous) return yield* await tailService(layout, serviceId, options);
     const signal = anySignal([options.signal, this.#closed.signal]);
     return yield* followService(layout, serviceId, { ...options, signal });
   }
@@ -276,7 +276,7 @@ export class HostRuntime implements Runtime {
 
   async removeBroken(): Promise<void> {
     this.#parts.images.removeBroken();
-    removeAbandoned(join(this.#parts.layout.dataDir, 'host'));
+    removeAbandoned(join(this.#parts.layout.dataDir, 'host'), removeTree);
     const ends = await Promise.allSettled(
       this.#parts.layout
         .services()

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
-import { removeAbandoned } from '#runtimes/host/work-folders.ts';
+import { removeAbandoned } from '#runtimes/tools/work-folders.ts';
 import { readJson } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError, type Probe } from '#runtimes/runtime.ts';
 
@@ -83,6 +83,6 @@ export class ImageStore {
   /** Removes unfinished images of builds whose process is gone. */
   removeBroken(): void {
     if (!existsSync(this.#directory)) return;
-    for (const serviceId of readdirSync(this.#directory)) removeAbandoned(join(this.#directory, serviceId));
+    for (const serviceId of readdirSync(this.#directory)) removeAbandoned(join(this.#directory, serviceId), removeTree);
   }
 }

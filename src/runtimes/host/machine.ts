@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import { runCommand } from '#runtimes/tools/command.ts';
 import { findProgram, mayUse } from '#runtimes/tools/find-program.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
-import { workFolder } from '#runtimes/host/work-folders.ts';
+import { workFolder } from '#runtimes/tools/work-folders.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
 import { unshareArguments, type Tools, type ViewPlan } from '#runtimes/host/view/plan.ts';
 

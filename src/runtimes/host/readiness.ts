@@ -106,7 +106,7 @@ export class Readiness {
   }
 
   async #notReady(at: InstanceKey, spec: WorkloadSpec, why: string): Promise<RuntimeError> {
-    const written = lastLinesOf(this.#parts.layout, at);
+    const written = await lastLinesOf(this.#parts.layout, at);
     const lines = written.slice(-SHOWN_LINES).map((line) => `  ${line.text}`);
     const collision = await this.#collision(at, spec);
     const memory = this.#parts.cgroups.ranOutOfMemory(instanceName(at))

@@ -112,12 +112,12 @@ export class Tasks {
   async #follow({ directory }: Place, spec: TaskSpec, context: RuntimeContext): Promise<void> {
     const { bootId } = this.#parts;
     const logs = [new WholeLog(directory), new WholeLog(proxyFolder(directory))];
-    const tell = () => {
-      for (const log of logs) for (const { text } of log.next()) context.log(text);
+    const tell = async () => {
+      for (const log of logs) for await (const { text } of log.next()) context.log(text);
     };
     for (;;) {
       const view = readShim(directory, bootId);
-      tell();
+      await tell();
       if (!view?.alive || view.state.state === 'stopped') {
         await stopProxy(directory, this.#parts);
         return tell();

@@ -22,7 +22,7 @@ export type RuntimeFeature =
 export const RUNTIME_FEATURES: Record<RuntimeName, readonly RuntimeFeature[]> = {
   host: ['builds', 'machine-programs', 'tasks', 'host-address', 'database-backups', 'egress'],
   docker: ['builds', 'registry-images', 'tasks', 'host-address', 'database-backups', 'egress'],
-  kubernetes: ['builds', 'registry-images', 'tasks', 'database-backups', 'helm', 'keda'],
+  kubernetes: ['builds', 'registry-images', 'tasks', 'host-address', 'database-backups', 'helm', 'keda'],
   fake: [
     'builds',
     'registry-images',

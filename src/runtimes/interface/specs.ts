@@ -218,6 +218,11 @@ export interface TaskSpec extends ProgramSpec {
    */
   outputPath: string | null;
   /**
+   * True if the image has `sh`, `cat`, `wc` and `sleep`: a cluster that reads nothing from ended containers then has a second one keep the
+   * output file, whose folder must be no other mount. Without it such a cluster takes smaller files only.
+   */
+  hasShell?: boolean;
+  /**
    * Restricts the command to these destinations: siblings, this machine and all other protocols are unreachable. The variables HTTP_PROXY
    * and HTTPS_PROXY name the proxy. The log reports refused connections. The proxy belongs to this execution alone, survives this process
    * and ends with the execution. Needs the feature `egress`.
@@ -246,4 +251,6 @@ export interface BuildSpec {
   timeoutSeconds: number;
   resources: { cpuMilli: number; memoryMib: number };
   secrets: string[];
+  /** True for the code of strangers: its environment shares no caches with the rest of the organization. */
+  isUntrusted?: boolean;
 }

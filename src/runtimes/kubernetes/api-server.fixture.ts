@@ -5,18 +5,37 @@ import { createServer } from '#kernel/node-http.ts';
 import type { Cluster } from './cluster.ts';
 import { Connection } from './connection.ts';
 
+/** Key of the records in clusters of tests. */
+export const RECORD_KEY = Buffer.alloc(32, 7);
+
 interface Stored {
-  metadata: { name: string; labels?: Record<string, string>; resourceVersion?: string; generation?: number };
+  metadata: {
+    name: string;
+    labels?: Record<string, string>;
+    resourceVersion?: string;
+    uid?: string;
+    generation?: number;
+  };
   [field: string]: unknown;
 }
 
-/** API server for tests that keeps whatever is written to it, by path, and fails as it is told. Selectors choose by labels that are equal. */
+/** Answer to a write of another version than the present one, or to the creation of what is there. */
+const CONFLICT = Symbol('conflict');
+
+/**
+ * API server for tests that keeps whatever is written to it, by path, and fails as it is told. Selectors choose by labels that are equal.
+ * A write or removal with a version or uid that is not the present one answers 409.
+ */
 export class ApiServer {
   readonly objects = new Map<string, Stored>();
   /** Calls so far, such as `DELETE /api/v1/…`. */
   readonly calls: string[] = [];
   /** Returns the status with which a call is refused; null where it is answered. */
   refuse: (call: string) => number | null = () => null;
+  /** APIs besides those of Kubernetes, such as `keda.sh/v1alpha1`. */
+  apis: string[] = [];
+  /** Called with each object that was deleted; one for which it returns true stays as if it had a finalizer. */
+  isHeld: (path: string) => boolean = () => false;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
   #version = 0;
 
@@ -32,12 +51,13 @@ export class ApiServer {
       api.#server.closeAllConnections();
       api.#server.close();
     };
-    return { api, cluster: { connection, installation: 'test' }, close };
+    return { api, cluster: { connection, installation: 'test', recordKey: RECORD_KEY }, close };
   }
 
   put(path: string, object: Stored): void {
     const before = this.objects.get(path);
-    const metadata = { ...object.metadata, resourceVersion: String(++this.#version) };
+    const uid = before?.metadata.uid ?? `uid-${this.#version + 1}`;
+    const metadata = { ...object.metadata, uid, resourceVersion: String(++this.#version) };
     this.objects.set(path, { ...before, ...object, metadata: { ...before?.metadata, ...metadata } });
   }
 
@@ -50,18 +70,39 @@ export class ApiServer {
     const status = this.refuse(call);
     if (status !== null) return void response.writeHead(status).end(JSON.stringify({ message: 'refused' }));
     const answer = this.#carryOut(request.method!, path, text, searchParams);
+    if (answer === CONFLICT)
+      return void response.writeHead(409).end(JSON.stringify({ reason: 'Conflict', message: 'has changed' }));
     response.writeHead(answer ? 200 : 404).end(JSON.stringify(answer ?? { reason: 'NotFound', message: 'not found' }));
   }
 
+  /** Returns whether a version or uid is not the present one of an object. */
+  #isOther(path: string, { resourceVersion, uid }: { resourceVersion?: string; uid?: string } = {}): boolean {
+    const present = this.objects.get(path)?.metadata;
+    return (
+      (resourceVersion !== undefined && resourceVersion !== present?.resourceVersion) ||
+      (uid !== undefined && uid !== present?.uid)
+    );
+  }
+
   #carryOut(method: string, path: string, text: string, query: URLSearchParams): unknown {
-    if (path === '/apis') return { groups: [] };
-    if (method === 'DELETE') return this.objects.delete(path) ? {} : null;
+    if (path === '/apis') return { groups: this.apis.map((groupVersion) => ({ versions: [{ groupVersion }] })) };
+    if (this.apis.some((api) => path === `/apis/${api}`)) return { resources: [] };
+    if (method === 'DELETE') {
+      if (!this.objects.has(path)) return null;
+      const { preconditions } = JSON.parse(text || '{}') as { preconditions?: Stored['metadata'] };
+      if (this.#isOther(path, preconditions)) return CONFLICT;
+      return this.isHeld(path) || this.objects.delete(path) ? {} : null;
+    }
+    if (query.has('dryRun')) return JSON.parse(text) as Stored;
     if (method === 'PUT' || method === 'PATCH') {
-      this.put(path, JSON.parse(text) as Stored);
+      const object = JSON.parse(text) as Stored;
+      if (this.#isOther(path, object.metadata)) return CONFLICT;
+      this.put(path, object);
       return this.objects.get(path);
     }
     if (method === 'POST') {
       const object = JSON.parse(text) as Stored;
+      if (this.objects.has(`${path}/${object.metadata.name}`)) return CONFLICT;
       this.put(`${path}/${object.metadata.name}`, object);
       return this.objects.get(`${path}/${object.metadata.name}`);
     }

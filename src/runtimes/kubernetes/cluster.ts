@@ -9,6 +9,8 @@ import { readPages } from './pages.ts';
 export interface Cluster {
   connection: Connection;
   installation: string;
+  /** Key that seals the records of services in this cluster. */
+  recordKey: Buffer;
   /** Objects of the installation, where they are watched. */
   cache?: KeptObjects;
   /** Absolute path of the program helm; null if this machine has none. */
@@ -49,6 +51,9 @@ const GROUPS: Record<string, string> = {
 };
 
 export type Kind = keyof typeof GROUPS;
+
+/** Kinds of autoscalers, of which a service has one at most. */
+export const AUTOSCALERS: readonly Kind[] = ['HorizontalPodAutoscaler', 'ScaledObject'];
 
 /** Returns the API of a kind, such as `apps/v1`; null for a kind that this program does not know. */
 export const apiOf = (kind: Kind): string | null =>
@@ -114,16 +119,24 @@ export const apply = <T extends ClusterObject>(
     ...(signal ? { signal } : {}),
   });
 
-/** Removes an object with everything that it made. Succeeds if there is none. A Job is gone after its pod, so that it makes no other. */
+/**
+ * Removes an object with everything that it made. Succeeds if there is none. A Job is gone after its pod, so that it makes no other. With the
+ * object as it was read (`present`), the cluster refuses (409) if it has changed since.
+ */
 export const remove = async (
   { connection }: Cluster,
   kind: Kind,
   namespace: string | undefined,
   name: string,
+  present?: ClusterObject,
 ): Promise<void> => {
+  const { uid, resourceVersion } = present?.metadata ?? {};
   await unlessGone(
     connection.call('DELETE', pathOf(kind, namespace, name), {
-      body: { propagationPolicy: kind === 'Job' ? 'Foreground' : 'Background' },
+      body: {
+        propagationPolicy: kind === 'Job' ? 'Foreground' : 'Background',
+        ...(present ? { preconditions: { uid, resourceVersion } } : {}),
+      },
     }),
   );
 };

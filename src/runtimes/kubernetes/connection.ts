@@ -92,7 +92,7 @@ export class Connection {
     const timeout = AbortSignal.timeout(this.#callMs);
     const signal = call.signal ? anySignal([call.signal, timeout]) : timeout;
     const answer = await this.#send(method, path, { ...call, signal });
-    const text = await readText(answer.body);
+    const text = await readText(answer.body, `${method} ${path}`);
     if (answer.statusCode >= 300) throw refusalOf(answer.statusCode, text);
     return JSON.parse(text) as T;
   }
@@ -110,7 +110,7 @@ export class Connection {
     try {
       const signal = anySignal([call.signal, begun.signal]);
       const answer = await this.#send('GET', path, { ...call, signal });
-      if (answer.statusCode >= 300) throw refusalOf(answer.statusCode, await readText(answer.body));
+      if (answer.statusCode >= 300) throw refusalOf(answer.statusCode, await readText(answer.body, `GET ${path}`));
       return answer.body;
     } finally {
       head.removeEventListener('abort', late);
@@ -240,12 +240,12 @@ function connected(socket: Socket, event: 'connect' | 'secureConnect'): Promise<
   });
 }
 
-async function readText(body: Readable): Promise<string> {
+async function readText(body: Readable, call: string): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
   for await (const part of body as AsyncIterable<Buffer>) {
     bytes += part.length;
-    if (bytes > MOST_BYTES) throw new TooLargeError(`its answer is larger than ${MOST_BYTES / 2 ** 20} MiB`);
+    if (bytes > MOST_BYTES) throw new TooLargeError(call, MOST_BYTES);
     parts.push(part);
   }
   return Buffer.concat(parts).toString();

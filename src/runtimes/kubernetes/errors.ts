@@ -14,8 +14,15 @@ export class ApiError extends Error {
   }
 }
 
-/** Failure to read an answer that is longer than may be read. */
-export class TooLargeError extends Error {}
+/** Failure to read an answer that is longer than may be read. The same call gets the same answer again. */
+export class TooLargeError extends Error {
+  constructor(call: string, mostBytes: number) {
+    super(
+      `The cluster's answer to ${call} has more than ${mostBytes / 2 ** 20} MiB and is not read: remove what fills the objects there.`,
+    );
+    this.name = 'TooLargeError';
+  }
+}
 
 /** Runs a call whose object may be gone; returns null for 404. */
 export async function unlessGone<T>(call: Promise<T>): Promise<T | null> {
@@ -52,6 +59,13 @@ export function asRuntimeError(error: unknown, signal?: AbortSignal): RuntimeErr
       error,
     );
   }
+  if (error instanceof TooLargeError) return new RuntimeError('failed', error.message, error);
   const why = error instanceof Error ? error.message : String(error);
   return new RuntimeError('unreachable', `The cluster does not answer: ${why}.`, error);
+}
+
+/** Returns a failure with what failed after it behind its reason. */
+export function alsoFailed(failure: RuntimeError, sentence: string): RuntimeError {
+  const both = new RuntimeError(failure.code, `${failure.message} ${sentence}`, failure);
+  return failure.lastLines ? both.withLines(failure.lastLines) : both;
 }

@@ -6,6 +6,7 @@ import { WebSocketServer } from 'ws';
 import { createServer } from '#kernel/node-http.ts';
 import { newIdentity } from '#runtimes/contract/fixture.ts';
 import type { ExecRequest, Handle } from '#runtimes/runtime.ts';
+import { RECORD_KEY } from './api-server.fixture.ts';
 import { Connection } from './connection.ts';
 import { execInService } from './exec.ts';
 
@@ -37,7 +38,12 @@ async function endedWith(end: string, changes: Partial<ExecRequest> = {}) {
   const identity = newIdentity('test');
   const handle: Handle = { format: 1, runtime: 'kubernetes', identity, data: {} };
   const request = { command: ['a'], environment: {}, stdout: new PassThrough(), ...changes };
-  return execInService({ connection, installation: 'test' }, handle, request, AbortSignal.timeout(5_000));
+  return execInService(
+    { connection, installation: 'test', recordKey: RECORD_KEY },
+    handle,
+    request,
+    AbortSignal.timeout(5_000),
+  );
 }
 
 test.each([

@@ -4,6 +4,7 @@ import type { WebSocket } from 'ws';
 import { LastBytes, TOLD_BYTES } from '#runtimes/tools/last-bytes.ts';
 import { RuntimeError, cancelled, type ExecEnd, type ExecRequest, type Handle } from '#runtimes/runtime.ts';
 import { pathOf, type Cluster } from './cluster.ts';
+import type { Pod } from './kinds.ts';
 import { containerNameOf, isReady } from './pods.ts';
 import { podsOf } from './pods-of.ts';
 
@@ -39,10 +40,24 @@ export async function execInService(
       'failed',
       request.instance ? `No instance ${request.instance} serves.` : 'No instance serves.',
     );
-  const { name, namespace } = pod.metadata;
-  const path = `${pathOf('Pod', namespace, name)}/exec`;
-  const socket = await cluster.connection.socket(path, queryOf(given, containerNameOf(pod)), PROTOCOLS);
-  return carry(socket, given, signal);
+  return execInContainer(cluster, pod, containerNameOf(pod), given, signal);
+}
+
+/** Runs a program without variables of its own in a container of a pod. */
+export async function execInContainer(
+  { connection }: Cluster,
+  { metadata: { name, namespace } }: Pod,
+  container: string,
+  request: ExecRequest,
+  signal: AbortSignal,
+): Promise<ExecEnd> {
+  if (signal.aborted) throw cancelled(signal.reason);
+  const socket = await connection.socket(
+    `${pathOf('Pod', namespace, name)}/exec`,
+    queryOf(request, container),
+    PROTOCOLS,
+  );
+  return carry(socket, request, signal);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { apiOf, list, type Cluster, type Kind } from './cluster.ts';
-import type { Connection } from './connection.ts';
 import { isUnavailable, unlessGone } from './errors.ts';
+import { Findings } from './findings.ts';
 import type { ClusterObject } from './kinds.ts';
 
 /** APIs that a cluster may have besides those of Kubernetes itself. */
@@ -24,15 +24,19 @@ export interface ChosenGateway {
   namespace: string;
 }
 
-/** Extensions of a cluster, and the objects in it that its operator chose. */
-export interface Extensions {
+/** APIs of a cluster. Every account may ask for them. */
+export interface Apis {
   /** Group and version of each API, such as `keda.sh/v1alpha1`. */
   apis: ReadonlySet<string>;
-  /** True if metrics are answered now, not only registered. */
-  hasMetrics: boolean;
   hasGrpcRoutes: boolean;
   /** True if services may add listeners to a Gateway. */
   hasListenerSets: boolean;
+}
+
+/** Extensions of a cluster, and the objects in it that its operator chose. */
+export interface Extensions extends Apis {
+  /** True if metrics are answered now, not only registered. */
+  hasMetrics: boolean;
   gateways: ChosenGateway[];
   /** Number of Gateways in the cluster, chosen or not. */
   gatewayCount: number;
@@ -60,44 +64,45 @@ export const BARE: Extensions = {
   issuer: null,
 };
 
-/** Milliseconds for which findings are used again: a deployment makes some twenty calls, of which these should not be a quarter. */
-const FRESH_MS = 30_000;
 /** Gateways that a route is attached to at most, the limit of the API. */
 const MOST_GATEWAYS = 32;
 
-const known = new WeakMap<Connection, { at: number; found: Promise<Extensions> }>();
+/** Deployments make some twenty calls, of which these should not be a quarter. */
+const apis = new Findings<Apis>(lookForApis);
+const extensions = new Findings<Extensions>(look);
+
+/** Returns the APIs of a cluster as they were within the last 30 seconds. It takes no rights to the objects of any. */
+export const apisOf = (cluster: Cluster): Promise<Apis> => apis.recent(cluster);
 
 /** Returns the extensions of a cluster as they were within the last 30 seconds. */
-export function extensionsOf(cluster: Cluster): Promise<Extensions> {
-  const present = known.get(cluster.connection);
-  if (present && Date.now() - present.at < FRESH_MS) return present.found;
-  return findExtensions(cluster);
-}
+export const extensionsOf = (cluster: Cluster): Promise<Extensions> => extensions.recent(cluster);
 
 /** Looks for the extensions of a cluster now. */
-export function findExtensions(cluster: Cluster): Promise<Extensions> {
-  const found = look(cluster);
-  known.set(cluster.connection, { at: Date.now(), found });
-  // A failure is told to this caller, and is not kept for the next.
-  found.catch(() => known.delete(cluster.connection));
-  return found;
+export const findExtensions = (cluster: Cluster): Promise<Extensions> => extensions.fresh(cluster);
+
+async function lookForApis(cluster: Cluster): Promise<Apis> {
+  const found = await listApis(cluster);
+  const routing = found.has(API.gateways) ? await listResources(cluster, API.gateways) : [];
+  return {
+    apis: found,
+    hasGrpcRoutes: routing.includes('grpcroutes'),
+    hasListenerSets: routing.includes('listenersets'),
+  };
 }
 
 async function look(cluster: Cluster): Promise<Extensions> {
-  const apis = await listApis(cluster);
+  const found = await apis.fresh(cluster);
+  const has = (api: string) => found.apis.has(api);
   const none = async (): Promise<never[]> => [];
-  const [hasMetrics, routing, gateways, issuers, classes] = await Promise.all([
-    apis.has(API.metrics) ? answers(cluster, API.metrics) : false,
-    apis.has(API.gateways) ? listResources(cluster, API.gateways) : none(),
-    apis.has(API.gateways) ? list(cluster, 'Gateway', undefined, '') : none(),
-    apis.has(API.certificates) ? list(cluster, 'ClusterIssuer', undefined, `${CHOSEN.issuer}=true`) : none(),
+  const [hasMetrics, gateways, issuers, classes] = await Promise.all([
+    has(API.metrics) ? answers(cluster, API.metrics) : false,
+    has(API.gateways) ? list(cluster, 'Gateway', undefined, '') : none(),
+    has(API.certificates) ? list(cluster, 'ClusterIssuer', undefined, `${CHOSEN.issuer}=true`) : none(),
     list(cluster, 'IngressClass', undefined, ''),
   ]);
   return {
-    apis,
+    ...found,
     hasMetrics,
-    hasGrpcRoutes: routing.includes('grpcroutes'),
-    hasListenerSets: routing.includes('listenersets'),
     gateways: gateways.filter(isChosen(CHOSEN.gateway)).map(referenceOf).toSorted(byName).slice(0, MOST_GATEWAYS),
     gatewayCount: gateways.length,
     ingressClasses: classes.map(({ metadata }) => metadata.name),
@@ -107,11 +112,11 @@ async function look(cluster: Cluster): Promise<Extensions> {
 }
 
 /** Returns whether the cluster has a kind: those of Kubernetes itself are everywhere. */
-export function isThere(kind: Kind, { apis, hasGrpcRoutes, hasListenerSets }: Extensions): boolean {
+export function isThere(kind: Kind, { apis: known, hasGrpcRoutes, hasListenerSets }: Apis): boolean {
   if (kind === 'GRPCRoute') return hasGrpcRoutes;
   if (kind === 'ListenerSet') return hasListenerSets;
   const api = apiOf(kind);
-  return api !== null && (!(Object.values(API) as string[]).includes(api) || apis.has(api));
+  return api !== null && (!(Object.values(API) as string[]).includes(api) || known.has(api));
 }
 
 const isChosen =

@@ -197,7 +197,9 @@ describe('what others do in the cluster', () => {
       const next = await deploy(nextSpec(spec));
       const { name, namespace, labels, annotations } = metadata;
       const late = { ...deployment, metadata: { name, namespace, labels, annotations } } as typeof deployment & { metadata: typeof metadata }; // prettier-ignore
-      await expect(applyDeployment(cluster, handle.identity, late)).rejects.toMatchObject({ code: 'superseded' });
+      await expect(applyDeployment(cluster, { identity: handle.identity }, late)).rejects.toMatchObject({
+        code: 'superseded',
+      });
       expect(await runtime.observe(stored(next))).toMatchObject({ state: 'running', generation: 2 });
       await remove(spec);
     },

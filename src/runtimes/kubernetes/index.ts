@@ -6,6 +6,7 @@ import {
   type Handle,
   type Runtime,
   type RuntimeContext,
+  type RuntimeReport,
   type TaskSpec,
   type WorkloadSpec,
 } from '#runtimes/runtime.ts';
@@ -39,8 +40,12 @@ import { ClusterCache } from './watch/cache.ts';
 
 export interface KubernetesRuntimeOptions extends ConnectionOptions {
   installation: string;
+  /** Key of 32 bytes that seals the records of services in this cluster, and those of no other. */
+  recordKey: Buffer;
   /** Absolute path of the program helm; empty for the one of the usual PATH. */
   helm?: string;
+  /** Reason why pods do not reach this installation, with the remedy; null if they do, by a URL that the runtime need not know. */
+  unreachedBy?: string | null;
   /** Builder and registries for images that are built for the cluster; without them nothing is built. */
   images?: ClusterImages;
 }
@@ -54,14 +59,16 @@ export interface KubernetesRuntime extends Runtime {
 /** Creates the runtime of one Kubernetes cluster. It connects with its first call. */
 export function createKubernetesRuntime({
   installation,
+  recordKey,
   helm,
+  unreachedBy = null,
   images,
   ...options
 }: KubernetesRuntimeOptions): KubernetesRuntime {
   const connection = new Connection(options);
   const services = new KeyedLock();
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
-  const plain: Cluster = { connection, installation, helm: helm || findProgram('helm') };
+  const plain: Cluster = { connection, installation, recordKey, helm: helm || findProgram('helm') };
   const cache = new ClusterCache(plain);
   const cluster: Cluster = { ...plain, cache };
   const reporter = new Reporter(cluster);
@@ -70,8 +77,9 @@ export function createKubernetesRuntime({
     check: async ({ isQuick = false } = {}) => {
       const report = await reporter.check(isQuick);
       if (!report.ok) cache.doubt();
-      return withBuilds(cluster, images, report);
+      return withBuilds(cluster, images, withAddress(report, unreachedBy));
     },
+    ...(unreachedBy === null ? {} : { hostAddress: () => Promise.reject(new RuntimeError('refused', unreachedBy)) }),
     ...(images ? buildingOf(images) : {}),
     refusals,
     use: (access) => {
@@ -89,16 +97,16 @@ export function createKubernetesRuntime({
       told((isChart(handle) ? followChart : followRollout)(cluster, handle, context), context.signal),
     watch: (listener) => cache.use(listener),
     observe: (handle) => told((isChart(handle) ? observeChart : observeService)(cluster, handle)),
-    stop: (identity, _handle, context) =>
+    stop: (identity, handle, context) =>
       told(
-        alone(identity, () => stopService(cluster, identity, context)),
+        alone(identity, () => stopService(cluster, identity, handle, context)),
         context.signal,
       ),
     restart: (handle, asked) =>
       told(alone(handle.identity, () => (isChart(handle) ? restartChart : restartService)(cluster, handle, asked))),
-    remove: (identity, _handle, context) =>
+    remove: (identity, handle, context) =>
       told(
-        alone(identity, () => removeService(cluster, identity, context)),
+        alone(identity, () => removeService(cluster, identity, handle, context)),
         context.signal,
       ),
     logs: (handle, options) => readLogs(cluster, handle, options),
@@ -120,6 +128,12 @@ export function createKubernetesRuntime({
     },
   };
 }
+
+/** Adds to a report what commands lack that reach this installation. */
+const withAddress = (report: RuntimeReport, unreachedBy: string | null): RuntimeReport =>
+  report.ok && unreachedBy !== null
+    ? { ...report, missing: { ...report.missing, 'host-address': unreachedBy } }
+    : report;
 
 function submit(cluster: Cluster, deployable: Deployable, context: RuntimeContext): Promise<Handle> {
   switch (deployable.type) {

@@ -12,6 +12,8 @@ interface ReleaseSummary {
 
 /** Record as observation needs it. */
 export interface RecordSummary {
+  /** False for a record of an earlier release, which any account in the environment may have written. */
+  isSealed: boolean;
   generation: number;
   isStopped: boolean;
   serving: ReleaseSummary | null;

@@ -4,6 +4,7 @@ import { afterEach, expect, test } from 'vitest';
 import { createServer } from '#kernel/node-http.ts';
 import { newIdentity } from '#runtimes/contract/fixture.ts';
 import type { LogLine } from '#runtimes/runtime.ts';
+import { RECORD_KEY } from './api-server.fixture.ts';
 import { Connection } from './connection.ts';
 import { readLogs } from './logs.ts';
 
@@ -30,7 +31,8 @@ async function readFrom(log: string): Promise<LogLine[]> {
   const handle = { format: 1, runtime: 'kubernetes', identity: newIdentity('test'), data: {} };
   const options = { tail: 10_000, follow: false, signal: AbortSignal.timeout(20_000) };
   const lines: LogLine[] = [];
-  for await (const line of readLogs({ connection, installation: 'test' }, handle, options)) lines.push(line);
+  for await (const line of readLogs({ connection, installation: 'test', recordKey: RECORD_KEY }, handle, options))
+    lines.push(line);
   return lines;
 }
 
@@ -41,6 +43,13 @@ test('a line has the time, the pod and the generation that it came from', async 
     { ...common, at: '2026-01-02T03:04:05.600Z', text: 'one' },
     { ...common, at: '2026-01-02T03:04:05.678Z', text: 'two three' },
   ]);
+});
+
+test('what a node says of a log that it cannot read is no line', async () => {
+  const lines = await readFrom(
+    'unable to retrieve container logs for containerd://1\n2026-01-02T03:04:05.6Z one\nfailed to watch file "x": too many open files',
+  );
+  expect(lines.map(({ text }) => text)).toEqual(['one']);
 });
 
 test('a log that is larger than what is read has its newest lines, none of them longer than 64 KiB', async () => {

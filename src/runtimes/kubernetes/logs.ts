@@ -1,6 +1,8 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { anySignal } from '#kernel/lease-signal.ts';
 import { LineQueue } from '#runtimes/tools/line-queue.ts';
+import { charactersOf, LastLines, LONGEST_LINE } from '#runtimes/tools/log-limits.ts';
 import { earliestOf, isChosen, isWithin } from '#runtimes/tools/log-window.ts';
 import type { Handle, LogLine, LogOptions } from '#runtimes/runtime.ts';
 import { pathOf, type Cluster } from './cluster.ts';
@@ -13,10 +15,6 @@ import { podsOf } from './pods-of.ts';
 const LOOK_MS = 1000;
 /** Milliseconds for the last lines of a pod that an error quotes. */
 const LAST_LINES_MS = 10_000;
-/** Longest line; what is longer is cut, so that a program that writes none does not fill the memory. */
-const MOST_CHARACTERS = 64 * 1024;
-/** Characters of one pod's last lines; the newest are kept. */
-const MOST_OF_POD = 8 * 2 ** 20;
 
 interface TimedLine extends LogLine {
   /** Time of the cluster in nanoseconds, always as long: orders lines, and marks the place to go on from. */
@@ -26,8 +24,9 @@ interface TimedLine extends LogLine {
 /** Yields lines of the pods, oldest first: the last `tail`, then with `follow` the new ones, also of new pods (`Runtime.logs`). */
 export async function* readLogs(cluster: Cluster, handle: Handle, options: LogOptions): AsyncGenerator<LogLine> {
   const { tail, previous = false, signal } = options;
-  const reading = { tail, previous, earliest: earliestOf(options), signal };
   const pods = await listChosen(cluster, handle, options);
+  const most = { lines: tail, characters: charactersOf(pods.length) };
+  const reading = { most, previous, earliest: earliestOf(options), signal };
   const read = await Promise.all(pods.map((pod) => readTail(cluster, pod, reading)));
   const lines = read.flat().toSorted((one, other) => (one.stamp < other.stamp ? -1 : 1));
   for (const line of lines.slice(-tail)) yield withoutStamp(line);
@@ -35,12 +34,19 @@ export async function* readLogs(cluster: Cluster, handle: Handle, options: LogOp
   const told = new Map(
     pods.flatMap(({ metadata }, n) => read[n]!.slice(-1).map(({ stamp }) => [metadata.name, stamp])),
   );
-  const queue = new LineQueue(signal);
-  const following = { told, queue, earliest: reading.earliest, signal };
+  // A reader that leaves without an abort ends the readers of the pods as well.
+  const left = new AbortController();
+  const ended = anySignal([signal, left.signal]);
+  const queue = new LineQueue(ended);
+  const following = { told, queue, earliest: reading.earliest, signal: ended };
   followAll(cluster, () => listChosen(cluster, handle, options), following).catch((error: unknown) => {
-    if (!signal.aborted) queue.fail(error);
+    if (!ended.aborted) queue.fail(error);
   });
-  yield* queue.lines();
+  try {
+    yield* queue.lines();
+  } finally {
+    left.abort();
+  }
 }
 
 const listChosen = async (cluster: Cluster, handle: Handle, options: LogOptions): Promise<Pod[]> =>
@@ -50,7 +56,8 @@ const withoutStamp = ({ stamp: _stamp, ...line }: TimedLine): LogLine => line;
 
 /** Returns the last lines of a pod; those of the run before where its container was started again. */
 export async function lastLinesOf(cluster: Cluster, pod: Pod, count: number): Promise<LogLine[]> {
-  const reading = { tail: count, previous: false, earliest: undefined, signal: AbortSignal.timeout(LAST_LINES_MS) };
+  const most = { lines: count, characters: charactersOf(1) };
+  const reading = { most, previous: false, earliest: undefined, signal: AbortSignal.timeout(LAST_LINES_MS) };
   const present = await readTail(cluster, pod, reading);
   const isBefore = present.length === 0 && hasRestarted(pod);
   const lines = isBefore ? await readTail(cluster, pod, { ...reading, previous: true }) : present;
@@ -58,7 +65,7 @@ export async function lastLinesOf(cluster: Cluster, pod: Pod, count: number): Pr
 }
 
 interface Reading {
-  tail: number;
+  most: { lines: number; characters: number };
   previous: boolean;
   /** Earliest time of wanted lines, as in `LogLine.at`; undefined without a limit. */
   earliest: string | undefined;
@@ -68,16 +75,12 @@ interface Reading {
 async function readTail(
   cluster: Cluster,
   pod: Pod,
-  { tail, previous, earliest, signal }: Reading,
+  { most, previous, earliest, signal }: Reading,
 ): Promise<TimedLine[]> {
-  const lines: TimedLine[] = [];
-  let characters = 0;
-  for await (const line of linesOfPod(cluster, pod, { tailLines: tail, previous, ...sinceOf(earliest) }, signal)) {
-    lines.push(line);
-    characters += line.text.length;
-    while (characters > MOST_OF_POD) characters -= lines.shift()!.text.length;
-  }
-  return lines.filter(({ at }) => isWithin(at, { from: earliest }));
+  const last = new LastLines<TimedLine>(most);
+  const query = { tailLines: most.lines, previous, ...sinceOf(earliest) };
+  for await (const line of linesOfPod(cluster, pod, query, signal)) last.add(line);
+  return last.lines.filter(({ at }) => isWithin(at, { from: earliest }));
 }
 
 /** The cluster counts whole seconds: lines before that time are left out here. */
@@ -129,8 +132,15 @@ export async function* linesOfPod(
   signal: AbortSignal,
 ): AsyncGenerator<TimedLine> {
   const stream = await open(cluster, pod, query, signal);
-  if (stream) for await (const text of linesOf(stream)) yield toLine(pod, text);
+  if (!stream) return;
+  for await (const text of linesOf(stream)) {
+    const line = toLine(pod, text);
+    // A node may say in its own words, without a time, why it cannot read a log: that is no line of the program.
+    if (TIMED.test(line.at)) yield line;
+  }
 }
+
+const TIMED = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** Opens the log of a pod; null where there is none yet, or no longer. */
 async function open(
@@ -157,8 +167,8 @@ async function* linesOf(stream: Readable): AsyncGenerator<string> {
   stream.setEncoding('utf8');
   for await (const part of stream as AsyncIterable<string>) {
     const lines = (rest + part).split('\n');
-    rest = lines.pop()!.slice(0, MOST_CHARACTERS);
-    for (const line of lines) yield line.slice(0, MOST_CHARACTERS);
+    rest = lines.pop()!.slice(0, LONGEST_LINE);
+    for (const line of lines) yield line.slice(0, LONGEST_LINE);
   }
   if (rest !== '') yield rest;
 }

@@ -1,10 +1,11 @@
 import type { ClusterObject, Container, DeploymentObject, Template } from './kinds.ts';
-import type { Probe, ProgramSpec, RegistryAccess, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
+import type { Probe, ProgramSpec, RegistryAccess, WorkloadSpec } from '#runtimes/runtime.ts';
 import { BARE, type Extensions } from './extensions.ts';
 import { ANNOTATION, LABEL, identityLabels } from './labels.ts';
 import { annotationsFor, metadataOf, nameOf } from './metadata.ts';
 import { placementOf } from './placement.ts';
-import type { KeptRelease } from './record.ts';
+import { nameOfPort, transportOf } from './ports.ts';
+import type { KeptRelease } from './record/index.ts';
 import { routesOf } from './routing.ts';
 import { autoscalerOf, budgetOf, isEventScaled, isScaled } from './scaling.ts';
 
@@ -16,7 +17,7 @@ const DRAIN_SECONDS = 5;
 export const MOST_SECRET_BYTES = 1_000_000;
 
 /** Images may start as root and change their user; none needs packets of its own making or device files. */
-const RESTRICTIONS = { allowPrivilegeEscalation: false, capabilities: { drop: ['NET_RAW', 'MKNOD'] } };
+export const RESTRICTIONS = { allowPrivilegeEscalation: false, capabilities: { drop: ['NET_RAW', 'MKNOD'] } };
 
 /** Names of the Secrets that a pod reads. */
 export interface SecretNames {
@@ -28,7 +29,7 @@ export interface SecretNames {
 
 const secretsOf = ({ hostname, identity }: WorkloadSpec): SecretNames => ({
   variables: `${hostname}-${identity.generation}`,
-  registry: `${hostname}-registry`,
+  registry: `${hostname}-${identity.generation}-registry`,
 });
 const claimName = (storageId: string): string => `data-${storageId}`;
 
@@ -37,13 +38,14 @@ export function releaseOf(spec: WorkloadSpec, companions: ClusterObject[], event
   const { generation } = spec.identity;
   const byLoad = () => (isScaled(spec) ? autoscalerOf(spec, metadataOf(spec, spec.hostname, 'HPA')) : null);
   const autoscaler = eventScaler ?? byLoad();
-  const objects = companions.filter(({ kind }) => kind !== 'PersistentVolumeClaim').map(nameOf);
+  // Secrets of a release go when the next one serves, volumes with the service.
+  const manifests = companions.filter(({ kind }) => kind !== 'PersistentVolumeClaim' && kind !== 'Secret');
   return {
     generation,
     deployment: deploymentOf(spec),
     ...(autoscaler ? { autoscaler } : {}),
-    // The variables of each release go when the next one serves.
-    objects: objects.filter((name) => name !== `Secret/${secretsOf(spec).variables}`).flatMap(withSecret),
+    objects: manifests.map(nameOf).flatMap(withSecret),
+    manifests,
   };
 }
 
@@ -155,7 +157,11 @@ const drainOf = ({ ports }: WorkloadSpec): number => (ports.length > 0 ? DRAIN_S
 function servingOf(spec: WorkloadSpec): Record<string, unknown> {
   const readiness = readinessOf(spec);
   return {
-    ports: spec.ports.map((port) => ({ containerPort: port.internalPort, protocol: transportOf(port) })),
+    ports: spec.ports.map((port) => ({
+      name: nameOfPort(port),
+      containerPort: port.internalPort,
+      protocol: transportOf(port),
+    })),
     ...(readiness ? { readinessProbe: probeOf(readiness) } : {}),
     ...(spec.liveness ? { livenessProbe: probeOf(spec.liveness) } : {}),
     ...(drainOf(spec) > 0 ? { lifecycle: { preStop: { sleep: { seconds: drainOf(spec) } } } } : {}),
@@ -167,8 +173,6 @@ function servingOf(spec: WorkloadSpec): Record<string, unknown> {
 const literal = (text: string): string => text.replaceAll('$', '$$$$');
 
 const fileKey = (n: number): string => `file-${n}`;
-const transportOf = ({ protocol }: WorkloadPort): 'TCP' | 'UDP' => (protocol === 'UDP' ? 'UDP' : 'TCP');
-
 /** Without a check, a port behind a route must be listened on: otherwise the first requests after the switch would fail. */
 function readinessOf({ readiness, ports, routes }: WorkloadSpec): Probe | null {
   if (readiness) return readiness;
@@ -223,10 +227,11 @@ export function registryOf(
 ): ClusterObject {
   const server = host === 'docker.io' ? 'https://index.docker.io/v1/' : host;
   const auths = { [server]: { username, password, auth: base64(`${username}:${password}`) } };
+  const metadata = metadataOf(spec, name, 'SECRETS');
   return {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: metadataOf(spec, name, 'SECRETS'),
+    metadata: { ...metadata, labels: { ...metadata.labels, [LABEL.generation]: String(spec.identity.generation) } },
     type: 'kubernetes.io/dockerconfigjson',
     data: { '.dockerconfigjson': base64(JSON.stringify({ auths })) },
   };
@@ -247,9 +252,10 @@ const serviceOf = (spec: WorkloadSpec): ClusterObject => ({
     type: 'ClusterIP',
     selector: { [LABEL.service]: spec.identity.serviceId },
     ports: spec.ports.map((port) => ({
-      name: `p${port.internalPort}-${transportOf(port).toLowerCase()}`,
+      name: nameOfPort(port),
       port: port.internalPort,
-      targetPort: port.internalPort,
+      // By name it leads to those pods only that have the port, while releases with other ones serve beside each other.
+      targetPort: nameOfPort(port),
       protocol: transportOf(port),
       ...(port.protocol === 'GRPC' ? { appProtocol: 'kubernetes.io/h2c' } : {}),
     })),

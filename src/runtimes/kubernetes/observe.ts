@@ -5,11 +5,40 @@ import type { RecordSummary } from './kept.ts';
 import type { ClusterObject, ConfigMap, FoundDeployment, Pod } from './kinds.ts';
 import { ANNOTATION, LABEL, namespaceOf } from './labels.ts';
 import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
-import { fromRecordIn, readRecord, type ServiceRecord } from './record.ts';
+import { fromRecordIn, readRecord, recordName, type ServiceRecord } from './record/index.ts';
+import { recentMarks } from './record/marks.ts';
+import { AlteredRecord } from './record/seal.ts';
 import { ownersOf, reduceService, summaryOf } from './watch/reduced.ts';
 
 /** Returns the present state of a service (`Runtime.observe`), from the cache where it follows the cluster. */
 export async function observeService(cluster: Cluster, handle: Handle): Promise<Observation> {
+  try {
+    return await observeRecorded(cluster, handle);
+  } catch (error) {
+    if (error instanceof AlteredRecord) return observeAltered(cluster, handle);
+    throw error;
+  }
+}
+
+/** Returns the state of a service whose record was altered, by its Deployment. The next deployment puts the record right. */
+async function observeAltered(cluster: Cluster, handle: Handle): Promise<Observation> {
+  const { identity } = handle;
+  const [deployment, pods] = await Promise.all([findDeployment(cluster, handle), listPods(cluster, identity)]);
+  const ready = pods.filter(isReady);
+  const wanted = deployment?.spec.replicas ?? 0;
+  const drift = [{ object: `ConfigMap ${recordName(identity.serviceId)}`, field: 'data.record', manager: null }];
+  const instances = pods.map(instanceOf);
+  if (!deployment) return { state: 'absent', generation: null, instances, message: '', drift };
+  return {
+    state: stateOf(wanted, ready.length, pods),
+    generation: ready.map(generationOf).at(-1) ?? null,
+    instances,
+    message: ready.length < wanted ? messageOf(pods, ready.length, wanted) : '',
+    drift,
+  };
+}
+
+async function observeRecorded(cluster: Cluster, handle: Handle): Promise<Observation> {
   const cached = await readCached(cluster, handle);
   const observation = cached && observationOf(cached);
   // What is done about these is not done by what is a moment old.
@@ -20,7 +49,8 @@ export async function observeService(cluster: Cluster, handle: Handle): Promise<
 /** Parts of an observation. */
 interface Seen {
   record: RecordSummary | null;
-  hasDeployment: boolean;
+  /** Number of pods that the Deployment asks for; null without one. */
+  replicas: number | null;
   pods: Pod[];
   drift: DriftedField[];
 }
@@ -30,11 +60,12 @@ async function readCached(cluster: Cluster, handle: Handle): Promise<Seen | null
   const { identity } = handle;
   const kept = cluster.cache?.of(identity, hostnameOf(handle));
   if (!kept?.record || kept.record.generation < identity.generation) return null;
+  if (!kept.record.isSealed && (await recentMarks(cluster, namespaceOf(identity))).has(identity.serviceId)) return null;
   const { record, deployment, service, pods } = kept;
   const drift = deployment && !record.candidate ? await driftWith(cluster, handle, deployment.owners) : [];
   return {
     record,
-    hasDeployment: deployment !== null,
+    replicas: deployment ? (deployment.spec.replicas ?? 1) : null,
     pods: inOrder(pods),
     drift: [...drift, ...driftOfService(handle, record, service)],
   };
@@ -45,7 +76,7 @@ async function driftWith(cluster: Cluster, handle: Handle, owners: string): Prom
   const known = cluster.cache!.driftOf(handle.identity.serviceId, owners);
   if (known) return known;
   const [record, deployment] = await Promise.all([
-    readRecord(cluster, handle.identity),
+    readRecord(cluster, handle.identity, handle.identity.generation),
     findDeployment(cluster, handle),
   ]);
   return deployment ? noteDrift(cluster, handle, record, deployment) : [];
@@ -68,16 +99,16 @@ function noteDrift(
 async function read(cluster: Cluster, handle: Handle): Promise<Seen> {
   const { identity } = handle;
   const [record, pods, deployment, service] = await Promise.all([
-    readRecord(cluster, identity),
+    readRecord(cluster, identity, identity.generation),
     listPods(cluster, identity),
     findDeployment(cluster, handle),
     find(cluster, 'Service', namespaceOf(identity), hostnameOf(handle)),
   ]);
-  const summary = record && summaryOf(record);
+  const summary = record && summaryOf(record, true);
   const drift = deployment ? noteDrift(cluster, handle, record, deployment) : [];
   return {
     record: summary,
-    hasDeployment: deployment !== null,
+    replicas: deployment ? (deployment.spec.replicas ?? 1) : null,
     pods,
     drift: summary ? [...drift, ...driftOfService(handle, summary, service && reduceService(service))] : [],
   };
@@ -102,18 +133,20 @@ function presentOf<T>(record: { isStopped: boolean; serving: T | null; candidate
   return record.isStopped ? record.candidate : (record.serving ?? record.candidate);
 }
 
-function observationOf({ record, hasDeployment, pods, drift }: Seen): Observation {
-  const isGone = record?.serving && !record.isStopped && !hasDeployment;
+function observationOf({ record, replicas, pods, drift }: Seen): Observation {
+  const isGone = record?.serving && !record.isStopped && replicas === null;
   if ((!record && pods.length === 0) || isGone)
     return { state: 'absent', generation: null, instances: pods.map(instanceOf), message: '' };
   const ready = pods.filter(isReady);
   const present = presentOf(record);
-  const wanted = present?.replicas ?? 0;
+  // KEDA chooses between none and several by events.
+  const isIdle = present?.isScaled === true && present.replicas === 0;
+  const wanted = isIdle ? (replicas ?? 0) : (present?.replicas ?? 0);
   const generations = ready.map(generationOf);
   const serving = record?.serving?.generation;
   return {
-    // Without events KEDA leaves no pod, and the service waits for the next.
-    state: present?.isScaled && wanted === 0 ? 'running' : stateOf(wanted, ready.length, pods),
+    // Without events there is no pod, and the service waits for the next.
+    state: isIdle && wanted === 0 ? 'running' : stateOf(wanted, ready.length, pods),
     generation: serving !== undefined && generations.includes(serving) ? serving : (generations.at(-1) ?? null),
     instances: pods.map(instanceOf),
     message: ready.length < wanted ? messageOf(pods, ready.length, wanted) : '',
@@ -157,7 +190,7 @@ async function listCharts(cluster: Cluster): Promise<FoundWorkload[]> {
   const selector = `${LABEL.installation}=${installation},${LABEL.service}`;
   const records = await list<ConfigMap>(cluster, 'ConfigMap', undefined, selector);
   return records.filter(isInPlace).flatMap((object) => {
-    const found = fromRecordIn(object, ({ generation, isStopped, chart }) => {
+    const found = fromRecordIn(cluster, object, ({ generation, isStopped, chart }) => {
       const identity = identityOf(installation, object.metadata.labels ?? {}, generation);
       return chart
         ? {

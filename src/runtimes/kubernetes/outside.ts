@@ -112,7 +112,8 @@ const MOST_TEXT = 500;
 interface ServiceObject extends ClusterObject {
   spec: {
     type: string;
-    ports: { port: number; targetPort: number; nodePort?: number; protocol: string }[];
+    /** The name of a port is that of the service behind a `p`: `p5432`. */
+    ports: { name: string; port: number; nodePort?: number; protocol: string }[];
   } & Record<string, unknown>;
   status?: { loadBalancer?: { ingress?: { ip?: string; hostname?: string }[] } };
 }
@@ -124,11 +125,11 @@ function findingOfService({ metadata, spec, status }: ServiceObject): Finding {
   if (address !== undefined)
     return {
       line: spec.ports
-        .map(({ port, targetPort, protocol }) => `${protocol} ${targetPort} is reached at ${address}:${port}.`)
+        .map(({ name, port, protocol }) => `${protocol} ${name.slice(1)} is reached at ${address}:${port}.`)
         .join(' '),
       isFinal: true,
     };
-  const ports = spec.ports.map(({ targetPort, nodePort, protocol }) => `${protocol} ${targetPort} at port ${nodePort}`);
+  const ports = spec.ports.map(({ name, nodePort, protocol }) => `${protocol} ${name.slice(1)} at port ${nodePort}`);
   return {
     line: `No load balancer has given the Service ${metadata.name} an address yet. Until then every node leads to ${ports.join(', ')}.`,
     isFinal: false,

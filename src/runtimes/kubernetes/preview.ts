@@ -1,16 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ObjectChange, WorkloadSpec } from '#runtimes/runtime.ts';
-import { apply, find, type Cluster } from './cluster.ts';
+import { AUTOSCALERS, apply, find, type Cluster } from './cluster.ts';
 import { ApiError } from './errors.ts';
 import { extensionsOf, isThere } from './extensions.ts';
 import type { ClusterObject } from './kinds.ts';
 import { eventScalerOf } from './keda.ts';
 import { ANNOTATION, namespaceOf } from './labels.ts';
+import { findMade } from './made.ts';
 import { nameOf } from './metadata.ts';
 import { companionsOf, releaseOf } from './objects.ts';
 import { environmentPolicy } from './policies.ts';
-import { readRecord } from './record.ts';
-import { AUTOSCALERS } from './scaling.ts';
+import { readRecord } from './record/index.ts';
+import { AlteredRecord } from './record/seal.ts';
 
 /** Fields that are told of an object, and characters of a value. */
 const MOST_FIELDS = 100;
@@ -44,7 +45,7 @@ export async function previewRelease(
     deployment,
     ...(autoscaler ? [autoscaler] : []),
   ].filter(({ kind }) => kind !== 'Secret');
-  const made = (await readRecord(cluster, spec.identity))?.made ?? [];
+  const made = await readMade(cluster, spec);
   const autoscalers = AUTOSCALERS.filter((kind) => kind !== autoscaler?.kind && isThere(kind, extensions));
   const left = await Promise.all(
     autoscalers.map(async (kind) => {
@@ -60,6 +61,16 @@ export async function previewRelease(
     ...removed.map((name): ObjectChange => ({ object: name.replace('/', ' '), change: 'REMOVED', fields: [] })),
   ];
   return changes.filter((change) => change !== null);
+}
+
+/** Returns the names of the objects that releases made; by their labels where the record was altered. */
+async function readMade(cluster: Cluster, { identity }: WorkloadSpec): Promise<string[]> {
+  try {
+    return (await readRecord(cluster, identity))?.made ?? [];
+  } catch (error) {
+    if (error instanceof AlteredRecord) return findMade(cluster, identity);
+    throw error;
+  }
 }
 
 async function changeOf(

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { RECORD_KEY } from './api-server.fixture.ts';
 import type { Connection } from './connection.ts';
 import { ApiError } from './errors.ts';
 import { reportOf } from './report.ts';
@@ -29,7 +30,7 @@ function clusterWith({ apis = [], objects = {}, refused = [], isMetricsAway = fa
     const { resource, subresource } = body.spec.resourceAttributes;
     return { status: { allowed: !refused.includes(subresource ? `${resource}/${subresource}` : resource) } };
   };
-  return { connection: { get, call } as unknown as Connection, installation: 'test' };
+  return { connection: { get, call } as unknown as Connection, installation: 'test', recordKey: RECORD_KEY };
 }
 
 const named = (name: string, labels: object = {}, annotations: object = {}) => ({

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
 import { createServer } from '#kernel/node-http.ts';
+import { RECORD_KEY } from './api-server.fixture.ts';
 import { Connection } from './connection.ts';
 import { Reporter } from './report.ts';
 
@@ -36,7 +37,7 @@ async function reporterOf(allows: (verb: string, resource: string) => boolean) {
     server.close();
     return connection.close();
   });
-  return { reporter: new Reporter({ connection, installation: 'test' }), asked };
+  return { reporter: new Reporter({ connection, installation: 'test', recordKey: RECORD_KEY }), asked };
 }
 
 test('an account that may not watch can be used, and the report says what is late and what would help', async () => {

@@ -39,7 +39,12 @@ export const RIGHTS: readonly Right[] = [
   { group: '', resource: 'events', verbs: ['list'], reason: 'why a run of a job gets no pod', feature: 'tasks' },
   { group: 'discovery.k8s.io', resource: 'endpointslices', verbs: ['list'], reason: 'whether a service is reached' },
   { group: '', resource: 'pods/log', verbs: ['get'], reason: 'logs' },
-  { group: '', resource: 'pods/exec', verbs: ['get', 'create'], reason: 'programs beside a service' },
+  {
+    group: '',
+    resource: 'pods/exec',
+    verbs: ['get', 'create'],
+    reason: 'programs beside a service, and what Terraform answers',
+  },
   {
     group: '',
     resource: 'pods/portforward',

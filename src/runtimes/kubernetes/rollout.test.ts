@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { newContext, newIdentity, newSpec } from '#runtimes/contract/fixture.ts';
-import type { Handle } from '#runtimes/runtime.ts';
+import type { Handle, RuntimeContext } from '#runtimes/runtime.ts';
 import { ApiServer } from './api-server.fixture.ts';
 import { pathOf, type Cluster } from './cluster.ts';
 import type { FoundDeployment } from './kinds.ts';
-import { LABEL, namespaceOf } from './labels.ts';
+import { LABEL, identityLabels, namespaceOf } from './labels.ts';
 import { releaseOf } from './objects.ts';
-import { readRecord, recordName, type ServiceRecord } from './record.ts';
+import { readRecord, recordName, type ServiceRecord } from './record/index.ts';
+import { sealOf } from './record/seal.ts';
 import { followRollout } from './rollout.ts';
 
 let api: ApiServer;
@@ -31,23 +32,32 @@ const generationInCluster = () => {
   return found.template.metadata.labels[LABEL.generation];
 };
 
+/** Puts a record into the cluster as this program writes it. */
+function putRecord(record: ServiceRecord) {
+  const written = { namespace, name: recordName('s'), text: JSON.stringify(record) };
+  const data = { record: written.text, seal: sealOf(cluster.recordKey, written) };
+  api.put(recordPath, { metadata: { name: written.name, namespace } as never, data });
+}
+
+/** Returns the record of a rollout of generation 2. */
+const recordOf = (serving: ServiceRecord['serving']): ServiceRecord => ({
+  generation: 2,
+  hostname: spec.hostname,
+  serving,
+  candidate: releaseOf(spec, []),
+  isStopped: false,
+  made: [],
+});
+
 /** Puts a rollout of generation 2 into the cluster, which is cancelled. */
-function rollOut(serving: ServiceRecord['serving']) {
-  const candidate = releaseOf(spec, []);
-  const record: ServiceRecord = {
-    generation: 2,
-    hostname: spec.hostname,
-    serving,
-    candidate,
-    isStopped: false,
-    made: [],
-  };
-  api.put(recordPath, {
-    metadata: { name: recordName('s'), namespace } as never,
-    data: { record: JSON.stringify(record) },
-  });
-  api.put(deploymentPath, candidate.deployment as never);
-  return followRollout(cluster, handle, newContext(AbortSignal.abort('cancelled')));
+function rollOut(
+  serving: ServiceRecord['serving'],
+  context: RuntimeContext = newContext(AbortSignal.abort('cancelled')),
+) {
+  const record = recordOf(serving);
+  putRecord(record);
+  api.put(deploymentPath, record.candidate!.deployment as never);
+  return followRollout(cluster, handle, context);
 }
 
 describe('a rollout that is cancelled', () => {
@@ -89,7 +99,7 @@ describe('a rollout that is cancelled', () => {
     api.refuse = (call) => {
       const kept = api.objects.get(recordPath) as { data?: { record: string } } | undefined;
       if (call === `GET ${recordPath}` && kept?.data)
-        kept.data.record = kept.data.record.replace('"generation":2', '"generation":3');
+        putRecord({ ...(JSON.parse(kept.data.record) as ServiceRecord), generation: 3 });
       return null;
     };
     await expect(rollOut(serving)).rejects.toMatchObject({ code: 'superseded' });
@@ -98,16 +108,81 @@ describe('a rollout that is cancelled', () => {
   });
 });
 
+describe('a take-back', () => {
+  const serving = releaseOf(specOf(1), []);
+  /** Attempt that loses its lease with the first call that `loses` names. */
+  function attempt(loses: string, meanwhile: () => void = () => undefined) {
+    let held = true;
+    api.refuse = (call) => {
+      if (call === loses && held) {
+        held = false;
+        meanwhile();
+      }
+      return null;
+    };
+    return { ...newContext(AbortSignal.abort('cancelled')), attempt: { number: 1, holds: () => held } };
+  }
+  const secretPath = (generation: number) => pathOf('Secret', namespace, `secret-${generation}`);
+  const putSecret = (generation: number) =>
+    api.put(secretPath(generation), {
+      metadata: { name: `secret-${generation}`, labels: { ...identityLabels(spec.identity), [LABEL.generation]: String(generation) } }, // prettier-ignore
+    });
+
+  test.each([
+    ['the Deployment is read', `GET ${deploymentPath}`, '2'],
+    ['the Deployment is changed', `PATCH ${deploymentPath}`, '1'],
+    ['the pods are looked at', `GET ${pathOf('Pod', namespace)}`, '1'],
+  ])('ends where a later attempt goes on while %s', async (_what, loses, generation) => {
+    putSecret(2);
+    await expect(rollOut(serving, attempt(loses))).rejects.toMatchObject({ code: 'aborted' });
+    expect(generationInCluster()).toBe(generation);
+    expect(api.objects.has(secretPath(2))).toBe(true);
+    expect(await readRecord(cluster, spec.identity)).toMatchObject({ candidate: { generation: 2 } });
+  });
+
+  test('removes the Secrets of the candidate before the record forgets it, and none of the release that serves', async () => {
+    for (const generation of [1, 2]) putSecret(generation);
+    let seen: boolean | undefined;
+    api.refuse = (call) => {
+      if (call === `PUT ${recordPath}`) seen ??= api.objects.has(secretPath(2));
+      return null;
+    };
+    await expect(rollOut(serving)).rejects.toMatchObject({ code: 'aborted' });
+    expect([seen, api.objects.has(secretPath(1))]).toEqual([false, true]);
+  });
+
+  test('of a release that another process has made the serving one leaves it and its Secrets', async () => {
+    putSecret(2);
+    let looks = 0;
+    api.refuse = (call) => {
+      if (call === `GET ${recordPath}` && ++looks === 1) putRecord({ ...recordOf(null), serving: releaseOf(spec, []), candidate: null }); // prettier-ignore
+      return null;
+    };
+    await expect(rollOut(serving)).rejects.toMatchObject({ code: 'aborted' });
+    expect(generationInCluster()).toBe('2');
+    expect(api.objects.has(secretPath(2))).toBe(true);
+  });
+});
+
+test.each([
+  ['was taken back', { ...recordOf(releaseOf(specOf(1), [])), candidate: null }],
+  ['has no record any more', null],
+])('a rollout of which the release %s is no success', async (_what, record) => {
+  const { deployment } = releaseOf(spec, []);
+  const count = deployment.spec.replicas!;
+  const status = { replicas: count, updatedReplicas: count, availableReplicas: count };
+  api.put(deploymentPath, { ...(deployment as never as { metadata: { name: string } }), status });
+  if (record) putRecord(record);
+  await expect(followRollout(cluster, handle, newContext())).rejects.toMatchObject({ code: 'failed' });
+});
+
 test('a rollout that is complete succeeds although the record cannot be changed for a moment', async () => {
   const candidate = releaseOf(spec, []);
   const { deployment } = candidate;
   // Without ports nothing is looked for behind the rollout.
   deployment.spec.template.spec.containers[0]!['ports'] = [];
   const record = { generation: 2, hostname: spec.hostname, serving: null, candidate, isStopped: false, made: [] };
-  api.put(recordPath, {
-    metadata: { name: recordName('s'), namespace } as never,
-    data: { record: JSON.stringify(record) },
-  });
+  putRecord(record);
   const count = deployment.spec.replicas!;
   const status = { replicas: count, updatedReplicas: count, availableReplicas: count };
   api.put(deploymentPath, { ...(deployment as never as { metadata: { name: string } }), status });

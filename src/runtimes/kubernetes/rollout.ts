@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isReplaced } from '#runtimes/attempt.ts';
+import { isReplaced, requireHeld } from '#runtimes/attempt.ts';
 import {
   LAST_LINES,
   RuntimeError,
@@ -11,16 +11,25 @@ import {
 } from '#runtimes/runtime.ts';
 import { find, type Cluster } from './cluster.ts';
 import { untilReached } from './endpoints.ts';
-import { asRuntimeError } from './errors.ts';
+import { alsoFailed, asRuntimeError } from './errors.ts';
+import { requireCurrent, type Fence } from './fence.ts';
 import type { FoundDeployment, Pod } from './kinds.ts';
 import { LABEL, namespaceOf } from './labels.ts';
 import { lastLinesOf } from './logs.ts';
 import { tellOutside } from './outside.ts';
 import { Patience, insist } from './patience.ts';
 import { generationOf, inOrder, instanceOf, isReady, listPods, troubleOf } from './pods.ts';
-import { changeRecord, hasPorts, readRecord, requireNewest, type KeptRelease, type ServiceRecord } from './record.ts';
+import {
+  changeRecord,
+  hasPorts,
+  readRecord,
+  requireNewest,
+  type KeptRelease,
+  type ServiceRecord,
+} from './record/index.ts';
 import { leastOf } from './scaling.ts';
-import { applyRelease, removeMade, removeOldSecrets, removeRollout, stopped } from './submit.ts';
+import { publish, removeFormerSecrets, removeSecretsOf, withdraw } from './publish.ts';
+import { applyRelease, removeRollout, stopped } from './submit.ts';
 import { Wake } from './watch/wake.ts';
 
 /** Milliseconds between two looks at a rollout where the cluster is not followed, and until it is. */
@@ -29,45 +38,73 @@ const LOOK_MS = 400;
 const WATCHED_MS = 10_000;
 /** Milliseconds that the pods of a candidate may take to end once it is taken back. */
 const WITHDRAWN_MS = 15_000;
+/** Milliseconds that pods of the release before may take to be ready again. What leads to them is changed back then. */
+const SERVING_MS = 60_000;
 /** Milliseconds for which each step behind a rollout is tried again while the API server is away. */
 const AWAY_MS = 30_000;
 /** Log lines of the candidate that an error quotes. */
 const LOG_LINES = 20;
 
+/** Right of an attempt to change the objects of a service. */
+type Attempted = Fence & Required<Pick<Fence, 'context'>>;
+
 /** Waits until a release is rolled out (`Runtime.progress`). */
 export async function followRollout(cluster: Cluster, handle: Handle, context: RuntimeContext): Promise<void> {
   const { identity } = handle;
+  const fence = { identity, context };
+  let record: ServiceRecord;
   try {
     await waitForRollout(cluster, handle, context);
+    record = await insist(AWAY_MS, () => noteServing(cluster, fence));
   } catch (error) {
     if (isReplaced(context)) throw cancelled(error);
     const failure = context.signal.aborted ? cancelled(context.signal.reason) : asRuntimeError(error);
     // Whose API server is away cannot be told anything; the next deployment replaces the candidate.
-    if (failure.code !== 'superseded' && failure.code !== 'unreachable') await takeBack(cluster, identity);
-    throw failure;
+    if (failure.code === 'superseded' || failure.code === 'unreachable') throw failure;
+    throw await takeBackFor(failure, cluster, fence);
   }
-  const record = await insist(AWAY_MS, () => noteServing(cluster, identity));
-  if (!record) return;
-  await insist(AWAY_MS, () => removeOldSecrets(cluster, identity, record.serving?.generation ?? identity.generation));
+  await insist(AWAY_MS, () => removeFormerSecrets(cluster, identity));
   const { serving } = record;
   if (serving && hasPorts(serving) && leastOf(serving) > 0)
     await untilReached(cluster, identity, record.hostname, context);
   await tellOutside(cluster, identity, serving?.objects ?? [], context);
 }
 
-/** Makes the candidate the release that serves, once it is rolled out. */
-const noteServing = (cluster: Cluster, identity: WorkloadIdentity): Promise<ServiceRecord | null> =>
-  changeRecord(cluster, identity, (present) =>
-    present?.candidate
-      ? {
-          ...present,
-          serving: present.candidate,
-          candidate: null,
-          isStopped: false,
-          made: present.candidate.objects ?? present.made,
-        }
-      : null,
-  );
+/** Takes a candidate back that failed. Returns the failure, with that of the take-back behind it where that fails, too. */
+async function takeBackFor(failure: RuntimeError, cluster: Cluster, fence: Attempted): Promise<RuntimeError> {
+  try {
+    await takeBack(cluster, fence);
+    return failure;
+  } catch (error) {
+    if (isReplaced(fence.context)) return cancelled(error);
+    const second = asRuntimeError(error);
+    if (second.code === 'superseded') return second;
+    return alsoFailed(failure, `The release before could not be brought back: ${second.message}`);
+  }
+}
+
+/** Makes the candidate the release that serves, once it is rolled out. Throws RuntimeError if the release does not serve then. */
+async function noteServing(cluster: Cluster, fence: Attempted): Promise<ServiceRecord> {
+  const { identity, context } = fence;
+  const { generation } = identity;
+  const record = await changeRecord(cluster, identity, async (present) => {
+    requireHeld(context);
+    if (present?.candidate?.generation !== generation) return null;
+    await publish(cluster, fence, present);
+    const { candidate } = present;
+    return {
+      ...present,
+      serving: candidate,
+      candidate: null,
+      isStopped: false,
+      made: candidate.objects ?? present.made,
+    };
+  });
+  if (!record) throw new RuntimeError('failed', 'The record of the service is gone: deploy the service again.');
+  if (record.serving?.generation !== generation)
+    throw new RuntimeError('failed', `Generation ${generation} was taken back: deploy the service again.`);
+  return record;
+}
 
 async function waitForRollout(cluster: Cluster, handle: Handle, context: RuntimeContext): Promise<void> {
   const { serviceId } = handle.identity;
@@ -178,32 +215,58 @@ async function notReady(cluster: Cluster, { spec, status }: FoundDeployment, pod
 
 /**
  * Takes a candidate back: the release before serves on, or nothing is left but volumes. The record tells of the candidate until that is
- * done, so that each step may be repeated, also by another process.
+ * done, so that each step may be repeated, also by another process. Ends with the first step that a later attempt is in place of.
  */
-async function takeBack(cluster: Cluster, identity: WorkloadIdentity): Promise<void> {
-  const record = await insist(AWAY_MS, () => readRecord(cluster, identity));
-  requireNewest(record, identity.generation);
-  if (!record?.candidate) return;
-  const { candidate, serving } = record;
-  await insist(AWAY_MS, () => restoreBefore(cluster, identity, record));
-  await insist(AWAY_MS, () => changeRecord(cluster, identity, (present) => present && { ...present, candidate: null }));
+async function takeBack(cluster: Cluster, fence: Attempted): Promise<void> {
+  const { identity, context } = fence;
+  const step = <T>(work: () => Promise<T>): Promise<T> =>
+    insist(AWAY_MS, () => {
+      requireHeld(context);
+      return work();
+    });
+  const record = await step(() => requireCurrent(cluster, fence));
+  const { candidate, serving = null } = record ?? {};
+  if (!record || candidate?.generation !== identity.generation) return;
   // A restart has the generation of the release that it restarts.
-  if (candidate.generation !== serving?.generation)
-    await insist(AWAY_MS, () => untilWithdrawn(cluster, identity, candidate));
+  const isRestart = candidate.generation === serving?.generation;
+  await step(() => restoreBefore(cluster, fence, record));
+  if (!isRestart) {
+    await step(() => untilServing(cluster, identity, record));
+    await step(() => withdraw(cluster, fence, record));
+    await step(() => untilWithdrawn(cluster, identity, candidate));
+    await step(() => removeSecretsOf(cluster, fence, candidate));
+  }
+  const made = serving ? (serving.objects ?? record.made) : [];
+  await step(() =>
+    changeRecord(cluster, identity, (present) =>
+      present?.candidate?.generation === candidate.generation
+        ? { ...present, candidate: null, ...(made ? { made } : {}) }
+        : null,
+    ),
+  );
 }
 
 async function restoreBefore(
   cluster: Cluster,
-  identity: WorkloadIdentity,
-  { serving, hostname, isStopped, made = [] }: ServiceRecord,
+  fence: Fence,
+  { serving, hostname, isStopped }: ServiceRecord,
 ): Promise<void> {
-  if (serving) return applyRelease(cluster, identity, isStopped ? stopped(serving) : serving);
-  await removeRollout(cluster, identity, hostname);
-  await removeMade(cluster, identity, made.filter(isOutside));
+  if (serving) await applyRelease(cluster, fence, isStopped ? stopped(serving) : serving);
+  else await removeRollout(cluster, fence, hostname);
 }
 
-/** Returns whether an object leads traffic from outside to a service. */
-const isOutside = (name: string): boolean => /^(Ingress|HTTPRoute|GRPCRoute|ListenerSet)\//.test(name);
+/** Waits until the pods of the release before are ready, so that what leads to them finds some. After a while they get ready without that. */
+async function untilServing(
+  cluster: Cluster,
+  identity: WorkloadIdentity,
+  { serving, isStopped }: ServiceRecord,
+): Promise<void> {
+  if (!serving?.manifests?.length || isStopped) return;
+  for (const end = Date.now() + SERVING_MS; Date.now() < end; await sleep(LOOK_MS)) {
+    const pods = (await listPods(cluster, identity)).filter(isReady);
+    if (pods.filter((pod) => generationOf(pod) === serving.generation).length >= leastOf(serving)) return;
+  }
+}
 
 /** Waits until the pods of a candidate end. What still ends after that time does so without us. */
 async function untilWithdrawn(

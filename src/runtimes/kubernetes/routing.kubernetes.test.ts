@@ -7,6 +7,7 @@ import type { WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
 import { BUSYBOX_IMAGE } from '#test/harness/docker-images.ts';
 import { installApis } from '#test/harness/kubernetes/apis.ts';
 import { list, pathOf, type Kind } from './cluster.ts';
+import { unlessGone } from './errors.ts';
 import { createKubernetesRuntime, type KubernetesRuntime } from './index.ts';
 import type { ClusterObject } from './kinds.ts';
 import { namespaceOf, ofService } from './labels.ts';
@@ -40,14 +41,21 @@ function specOf(changes: Partial<WorkloadSpec> = {}): WorkloadSpec {
   });
 }
 
-/** Deploys a release; `meanwhile` runs as soon as its objects are there. */
+/** Deploys a release; `meanwhile` runs again and again until it is rolled out and reached: routes come once its pods are ready. */
 async function deploy(spec: WorkloadSpec, meanwhile: () => Promise<void> = async () => undefined) {
   const context = newContext();
   // Finds what changed in the cluster since the last deployment.
   await runtime.check();
   const handle = await runtime.submit(spec, context);
-  await meanwhile();
-  await runtime.progress!(handle, context);
+  let end: PromiseSettledResult<unknown> | undefined;
+  const ending = Promise.allSettled([runtime.progress!(handle, context)]).then(([settled]) => (end = settled));
+  await until(
+    async () => meanwhile(),
+    () => end !== undefined,
+    60_000,
+  );
+  const settled = await ending;
+  if (settled.status === 'rejected') throw settled.reason;
   return { handle, lines: context.lines };
 }
 
@@ -56,7 +64,7 @@ const listOf = <T extends ClusterObject>(kind: Kind, { identity }: WorkloadSpec)
 const label = (path: string, labels: Record<string, string | null>) =>
   connection.call('PATCH', path, { body: { metadata: { labels } }, type: 'application/merge-patch+json' });
 const setStatus = (path: string, status: object) =>
-  connection.call('PATCH', `${path}/status`, { body: { status }, type: 'application/merge-patch+json' });
+  unlessGone(connection.call('PATCH', `${path}/status`, { body: { status }, type: 'application/merge-patch+json' }));
 
 /** Answers for all routes of a service as the controller of their Gateway would. */
 async function answerRoutes(spec: WorkloadSpec, accepted: { status: string; reason: string; message: string }) {
@@ -146,6 +154,36 @@ describe('a service with public HTTP and gRPC ports', () => {
     expect(await listOf('Ingress', spec)).toEqual([]);
   });
 });
+
+ownTest(
+  'a candidate that fails leaves routes, Service and policy of the release before as they are, and nothing of its own',
+  { timeout: 90_000 },
+  async () => {
+    const KINDS: Kind[] = ['Service', 'Ingress', 'NetworkPolicy', 'PodDisruptionBudget', 'Secret'];
+    const raw = { ...RAW, internalPort: 7000 };
+    const spec = specOf({ ports: [WEB, raw], routes: [], instances: { min: 2, max: 2 } });
+    const published = { ...spec, routes: [{ host: hostOf(spec.identity), portId: 'web' }] };
+    const { handle } = await deploy(published);
+    const objects = async () => {
+      const found = await Promise.all(KINDS.map((kind) => listOf(kind, spec)));
+      return found.flat().map(({ kind, metadata, spec: of }) => [kind, metadata.name, metadata.uid, of]);
+    };
+    const before = await objects();
+    const bad = nextSpec(published, {
+      entrypoint: ['sh', '-c', 'exit 3'],
+      readyTimeoutSeconds: 4,
+      instances: { min: 1, max: 1 },
+      ports: [{ ...WEB, internalPort: 9999 }],
+      routes: [{ host: `other-${hostOf(spec.identity)}`, portId: 'web' }],
+      readiness: null,
+    });
+    await expect(deploy(bad)).rejects.toMatchObject({ code: 'not_ready' });
+    expect(await objects()).toEqual(before);
+    expect(await runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1, drift: [] });
+    await runtime.remove({ ...spec.identity, generation: 2 ** 40 }, null, newContext());
+    expect(await objects()).toEqual([]);
+  },
+);
 
 describe('a custom domain that asks for a certificate', () => {
   const domain = `${randomUUID().slice(0, 8)}.example.com`;

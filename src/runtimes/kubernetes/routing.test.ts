@@ -126,8 +126,8 @@ test('public TCP and UDP ports have a load balancer for each protocol, and the p
   });
   const services = made(from, BARE, 'Service').map((one) => one['spec']);
   expect(services).toMatchObject([
-    { type: 'LoadBalancer', ports: [{ port: 30_001, targetPort: 5432, protocol: 'TCP' }] },
-    { type: 'LoadBalancer', ports: [{ port: 30_001, targetPort: 53, protocol: 'UDP' }] },
+    { type: 'LoadBalancer', ports: [{ port: 30_001, targetPort: 'p5432-tcp', protocol: 'TCP' }] },
+    { type: 'LoadBalancer', ports: [{ port: 30_001, targetPort: 'p53-udp', protocol: 'UDP' }] },
   ]);
   expect(made(from, BARE, 'NetworkPolicy').map((one) => one['spec'])).toMatchObject([
     {

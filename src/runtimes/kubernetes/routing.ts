@@ -5,6 +5,7 @@ import type { ChosenGateway, Extensions } from './extensions.ts';
 import type { ClusterObject } from './kinds.ts';
 import { LABEL, identityLabels } from './labels.ts';
 import { metadataOf } from './metadata.ts';
+import { nameOfPort } from './ports.ts';
 import { publicPolicy, solverPolicy } from './policies.ts';
 
 /** Host names of a route at most, by the Gateway API. */
@@ -211,7 +212,8 @@ function loadBalancerOf(spec: WorkloadSpec, protocol: 'TCP' | 'UDP'): ClusterObj
         ports: ports.map(({ internalPort, externalPort }) => ({
           name: `p${internalPort}`,
           port: externalPort,
-          targetPort: internalPort,
+          // By name it leads to those pods only that have the port, as in the Service of the environment.
+          targetPort: nameOfPort({ internalPort, protocol }),
           protocol,
         })),
       },

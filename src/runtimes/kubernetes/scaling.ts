@@ -1,9 +1,11 @@
-import type { WorkloadSpec } from '#runtimes/runtime.ts';
-import { apply, remove, type Cluster, type Kind } from './cluster.ts';
-import { extensionsOf, isThere } from './extensions.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RuntimeError, type WorkloadSpec } from '#runtimes/runtime.ts';
+import { AUTOSCALERS, apply, find, type Cluster } from './cluster.ts';
+import { apisOf, isThere } from './extensions.ts';
+import { applyFenced, removeFenced, type Fence } from './fence.ts';
 import type { ClusterObject, DeploymentObject, FoundDeployment } from './kinds.ts';
-import { SCALING_MANAGER, FIELD_MANAGER, LABEL } from './labels.ts';
-import type { KeptRelease } from './record.ts';
+import { SCALING_MANAGER, FIELD_MANAGER, LABEL, namespaceOf } from './labels.ts';
+import type { KeptRelease } from './record/types.ts';
 
 /** Numbers of pods between which an autoscaler of the cluster chooses. */
 export interface Bounds {
@@ -87,29 +89,42 @@ export function boundsOf({ autoscaler }: Pick<KeptRelease, 'autoscaler'>): Bound
 export const leastOf = (release: Pick<KeptRelease, 'autoscaler' | 'deployment'>): number =>
   boundsOf(release)?.min ?? release.deployment.spec.replicas ?? 0;
 
-/** Kinds of autoscalers, of which a service has one at most. */
-export const AUTOSCALERS: readonly Kind[] = ['HorizontalPodAutoscaler', 'ScaledObject'];
-
 /** Applies the autoscaler of a release, and removes those that it does not have. */
 export async function applyAutoscaler(
   cluster: Cluster,
+  fence: Fence,
   { autoscaler, deployment }: Pick<KeptRelease, 'autoscaler' | 'deployment'>,
 ): Promise<void> {
-  const { name, namespace } = deployment.metadata;
-  await removeAutoscalers(cluster, namespace!, name, autoscaler?.kind);
-  if (autoscaler) await apply(cluster, autoscaler);
+  await removeAutoscalers(cluster, fence, deployment.metadata.name, autoscaler?.kind);
+  if (autoscaler) await applyFenced(cluster, fence, [autoscaler]);
 }
 
-/** Removes the autoscalers of a service but those of one kind. */
-export async function removeAutoscalers(
-  cluster: Cluster,
-  namespace: string,
-  name: string,
-  kept?: string,
-): Promise<void> {
-  const extensions = await extensionsOf(cluster);
-  for (const kind of AUTOSCALERS)
-    if (kind !== kept && isThere(kind, extensions)) await remove(cluster, kind, namespace, name);
+/** Milliseconds that KEDA has to let a ScaledObject go, and between two looks. */
+const GONE_MS = 60_000;
+const LOOK_MS = 250;
+
+/** Removes the autoscalers of a service but those of one kind, and waits until they are gone: KEDA scales until its finalizer is removed. */
+export async function removeAutoscalers(cluster: Cluster, fence: Fence, name: string, kept?: string): Promise<void> {
+  const apis = await apisOf(cluster);
+  const kinds = AUTOSCALERS.filter((kind) => kind !== kept && isThere(kind, apis));
+  await removeFenced(
+    cluster,
+    fence,
+    kinds.map((kind) => ({ kind, name })),
+  );
+  if (kinds.includes('ScaledObject')) await untilLetGo(cluster, namespaceOf(fence.identity), name);
+}
+
+/** Waits until KEDA has removed its finalizer from a ScaledObject that was deleted. */
+export async function untilLetGo(cluster: Cluster, namespace: string, name: string): Promise<void> {
+  for (const end = Date.now() + GONE_MS; ; await sleep(LOOK_MS)) {
+    if (!(await find(cluster, 'ScaledObject', namespace, name))) return;
+    if (Date.now() > end)
+      throw new RuntimeError(
+        'failed',
+        `KEDA does not let the ScaledObject ${name} go within ${GONE_MS / 1000} s and may scale the service again: see whether its operator runs, then try again.`,
+      );
+  }
 }
 
 /**

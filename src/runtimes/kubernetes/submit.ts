@@ -6,15 +6,20 @@ import {
   type RuntimeContext,
   type WorkloadSpec,
 } from '#runtimes/runtime.ts';
-import { apply, find, list, remove, type Cluster } from './cluster.ts';
-import { isConflict } from './errors.ts';
-import type { DeploymentObject, FoundDeployment } from './kinds.ts';
-import { ANNOTATION, LABEL, identityLabels, namespaceOf, ofService } from './labels.ts';
-import { extensionsOf, isThere } from './extensions.ts';
+import { apply, find, type Cluster } from './cluster.ts';
+import type { ClusterObject, DeploymentObject, FoundDeployment } from './kinds.ts';
+import { ANNOTATION, LABEL, identityLabels, namespaceOf } from './labels.ts';
+import { extensionsOf } from './extensions.ts';
+import { applyTo, changeOneFenced, readAhead, removeFenced, type Fence, type ObjectsAhead } from './fence.ts';
 import { eventScalerOf } from './keda.ts';
 import { companionsOf, releaseOf } from './objects.ts';
 import { environmentPolicy } from './policies.ts';
-import { changeRecord, readRecord, requireNewest, type KeptRelease } from './record.ts';
+import { findMade } from './made.ts';
+import { keepService, madeBefore, prepare, removeMade } from './publish.ts';
+import { changeRecord, recordName, requireNewest, type KeptRelease, type ServiceRecord } from './record/index.ts';
+import { findRelease } from './record/in-cluster.ts';
+import { isMarked } from './record/marks.ts';
+import { AlteredRecord } from './record/seal.ts';
 import { whyHostsUnsecured } from './routing.ts';
 import {
   applyAutoscaler,
@@ -28,8 +33,6 @@ import {
 /** Milliseconds that a namespace under deletion is waited for. */
 const NAMESPACE_MS = 60_000;
 const LOOK_MS = 500;
-/** Number of times that a Deployment is applied again because its status changed meanwhile. */
-const TRIES = 50;
 
 const handleOf = (spec: Pick<WorkloadSpec, 'identity' | 'hostname'>): Handle => ({
   format: 1,
@@ -47,29 +50,82 @@ export async function submitRelease(cluster: Cluster, spec: WorkloadSpec, contex
   const release = releaseOf(spec, companions, events?.scaler);
   for (const hint of [whyNotScaled(spec, extensions.hasMetrics), whyHostsUnsecured(spec, extensions)])
     if (hint !== null) context.log(hint);
-  await ensureNamespace(cluster, spec.identity, context.signal);
-  let unwanted: string[] = [];
-  const record = await changeRecord(cluster, spec.identity, (present) => {
+  const namespace = await ensureNamespace(cluster, spec.identity, context.signal);
+  const { record, ahead } = await takeOver(cluster, spec, release, isMarked(namespace, spec.identity), context);
+  throwIfCancelled(context.signal);
+  await apply(cluster, environmentPolicy(spec.identity));
+  const fence = { identity: spec.identity, context, ahead };
+  await prepare(cluster, fence, record, companions);
+  if (!record.candidate)
+    await removeMade(
+      cluster,
+      fence,
+      record.made!.filter((name) => !release.objects!.includes(name)),
+    );
+  await applyRelease(cluster, fence, record.candidate ?? record.serving ?? release);
+  return handleOf(spec);
+}
+
+/**
+ * Writes a release into the record of its service as its candidate, unless it serves already. Returns the record, and what was read before
+ * it was written of the objects that are changed next.
+ */
+async function takeOver(
+  cluster: Cluster,
+  { identity, hostname }: WorkloadSpec,
+  release: KeptRelease,
+  isMarked: boolean,
+  context: RuntimeContext,
+): Promise<{ record: ServiceRecord; ahead: ObjectsAhead }> {
+  let found: ServiceRecord | null = null;
+  let written: ServiceRecord | null = null;
+  let ahead: ObjectsAhead = new Map();
+  const replacesAltered = async () => {
+    found = await recordInCluster(cluster, identity, hostname);
+    requireNewest(found, identity.generation);
+    context.log(`${new AlteredRecord(recordName(identity.serviceId)).message} This deployment writes it anew.`);
+  };
+  const taken = async (read: ServiceRecord | null): Promise<ServiceRecord> => {
+    const present = read ?? found;
     const serving = present?.serving ?? null;
     const isStopped = present?.isStopped ?? false;
     const isServing = serving !== null && !isStopped && isSame(serving, release);
     const made = present ? (present.made ?? madeBefore(present.hostname)) : [];
-    unwanted = made.filter((name) => !release.objects!.includes(name));
-    return {
-      generation: spec.identity.generation,
-      hostname: spec.hostname,
+    if (serving) ahead = await readAhead(cluster, changedAtOnce(release, hostname));
+    written = {
+      generation: identity.generation,
+      hostname,
       serving,
       candidate: isServing ? null : release,
       isStopped,
-      // What is removed below stays here until the release serves: the process may end in between.
-      made: [...unwanted, ...release.objects!],
+      // What goes once the release serves stays here until then: the process may end in between.
+      made: [...new Set([...made, ...release.objects!])],
     };
-  });
-  throwIfCancelled(context.signal);
-  for (const object of [environmentPolicy(spec.identity), ...companions]) await apply(cluster, object);
-  await removeMade(cluster, spec.identity, unwanted);
-  await applyRelease(cluster, spec.identity, record?.candidate ?? record?.serving ?? release);
-  return handleOf(spec);
+    return written;
+  };
+  const record = await changeRecord(cluster, identity, taken, { replacesAltered, isMarked });
+  // A record that was so already was read before the objects, and not written since.
+  if (record !== written) ahead.clear();
+  return { record: (await keepService(cluster, identity, record))!, ahead };
+}
+
+/** Returns the objects of a release that are changed while the release before serves, whatever it is. */
+const changedAtOnce = ({ deployment, autoscaler, manifests = [] }: KeptRelease, hostname: string): ClusterObject[] => [
+  deployment,
+  ...(autoscaler ? [autoscaler] : []),
+  ...manifests.filter(({ kind, metadata }) => kind === 'Service' && metadata.name === hostname),
+];
+
+/** Returns what the cluster itself tells of a service whose record was altered. */
+async function recordInCluster(
+  cluster: Cluster,
+  identity: WorkloadSpec['identity'],
+  hostname: string,
+): Promise<ServiceRecord> {
+  const [made, found] = await Promise.all([findMade(cluster, identity), findRelease(cluster, identity, hostname)]);
+  const serving = found && { ...found.release, objects: made };
+  const { isStopped } = found ?? { isStopped: false };
+  return { generation: serving?.generation ?? 0, hostname, serving, candidate: null, isStopped, made };
 }
 
 /** Compares releases but for a restart, which a repeated submission must not undo. */
@@ -94,112 +150,51 @@ export const stopped = ({ generation, deployment }: KeptRelease): KeptRelease =>
 });
 
 /** Applies what a record keeps of a release. */
-export async function applyRelease(
-  cluster: Cluster,
-  identity: WorkloadSpec['identity'],
-  release: KeptRelease,
-): Promise<void> {
+export async function applyRelease(cluster: Cluster, fence: Fence, release: KeptRelease): Promise<void> {
   // An autoscaler that goes must not change the number any more, and one that comes finds the Deployment.
-  if (!release.autoscaler) await applyAutoscaler(cluster, release);
-  await applyDeployment(cluster, identity, release.deployment, boundsOf(release));
-  if (release.autoscaler) await applyAutoscaler(cluster, release);
+  if (!release.autoscaler) await applyAutoscaler(cluster, fence, release);
+  await applyDeployment(cluster, fence, release.deployment, boundsOf(release));
+  if (release.autoscaler) await applyAutoscaler(cluster, fence, release);
 }
 
-/**
- * Applies a Deployment unless a higher generation was taken over: what a suspended process still holds is compared with the version of the
- * object that was read after the record.
- */
-export async function applyDeployment(
+/** Applies a Deployment unless a later deployment or attempt was taken over. */
+export const applyDeployment = (
   cluster: Cluster,
-  identity: WorkloadSpec['identity'],
+  fence: Fence,
   deployment: DeploymentObject,
   bounds: Bounds | null = null,
-): Promise<FoundDeployment> {
-  for (let at = 1; ; at++) {
-    const { name, namespace } = deployment.metadata;
-    let present = await find<FoundDeployment>(cluster, 'Deployment', namespace, name);
-    requireNewest(await readRecord(cluster, identity), identity.generation);
-    try {
-      if (bounds)
-        present = await handOverReplicas(
-          cluster,
-          deployment,
-          present ??
-            (await applyAt(cluster, { ...deployment, spec: { ...deployment.spec, replicas: bounds.min } }, null)),
-          bounds,
-        );
-      return await applyAt(cluster, deployment, present);
-    } catch (error) {
-      if (!isConflict(error) || at === TRIES) throw error;
-    }
-  }
-}
+): Promise<FoundDeployment> =>
+  changeOneFenced<FoundDeployment>(cluster, fence, deployment, async (present) => {
+    if (!bounds) return applyTo(cluster, deployment, present);
+    const { spec } = deployment;
+    const scaled =
+      present ??
+      (await applyTo<FoundDeployment>(cluster, { ...deployment, spec: { ...spec, replicas: bounds.min } }, null));
+    return applyTo(cluster, deployment, await handOverReplicas(cluster, deployment, scaled, bounds));
+  });
 
-const applyAt = (
-  cluster: Cluster,
-  deployment: DeploymentObject,
-  present: FoundDeployment | null,
-): Promise<FoundDeployment> => {
-  const version = present?.metadata.resourceVersion;
-  const metadata = { ...deployment.metadata, ...(version === undefined ? {} : { resourceVersion: version }) };
-  return apply<FoundDeployment>(cluster, { ...deployment, metadata });
-};
-
-/** Creates the namespace of an environment; one that is being deleted is waited for. */
+/** Returns the namespace of an environment, created if there is none; one that is being deleted is waited for. */
 export async function ensureNamespace(
   cluster: Cluster,
   identity: WorkloadSpec['identity'],
   signal: AbortSignal,
-): Promise<void> {
+): Promise<ClusterObject> {
   const { [LABEL.service]: _service, ...labels } = identityLabels(identity);
   const name = namespaceOf(identity);
   for (const end = Date.now() + NAMESPACE_MS; ; await sleep(LOOK_MS, undefined, { signal })) {
     const present = await find(cluster, 'Namespace', undefined, name);
     if (present && present.metadata.labels?.[LABEL.installation] !== identity.installation)
       throw new RuntimeError('refused', `The namespace ${name} is there and not ours: remove or rename it.`);
-    if (present && !present.metadata.deletionTimestamp) return;
+    if (present && !present.metadata.deletionTimestamp) return present;
     if (!present) {
-      await apply(cluster, { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } });
-      return;
+      return apply(cluster, { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } });
     }
     if (Date.now() > end) throw new RuntimeError('failed', `The namespace ${name} is still being deleted.`);
   }
 }
 
 /** Removes the Deployment of a release that never served, with its autoscaler. */
-export async function removeRollout(
-  cluster: Cluster,
-  identity: WorkloadSpec['identity'],
-  hostname: string,
-): Promise<void> {
-  await removeAutoscalers(cluster, namespaceOf(identity), hostname);
-  await remove(cluster, 'Deployment', namespaceOf(identity), hostname);
-}
-
-/** Returns the names of what a release may have made whose record does not tell. */
-const madeBefore = (hostname: string): string[] =>
-  ['Service', 'Ingress', 'NetworkPolicy', 'Secret'].map(
-    (kind) => `${kind}/${hostname}${kind === 'Secret' ? '-registry' : ''}`,
-  );
-
-/** Removes objects of a service by the names in its record. */
-export async function removeMade(cluster: Cluster, identity: WorkloadSpec['identity'], names: string[]): Promise<void> {
-  const extensions = await extensionsOf(cluster);
-  for (const whole of names) {
-    const [kind, name] = whole.split('/') as [string, string];
-    // An API that the cluster lost took its objects along.
-    if (isThere(kind, extensions)) await remove(cluster, kind, namespaceOf(identity), name);
-  }
-}
-
-/** Removes the variables of releases before that of the generation. Those of a later one may just have been made. */
-export async function removeOldSecrets(
-  cluster: Cluster,
-  identity: WorkloadSpec['identity'],
-  generation: number,
-): Promise<void> {
-  const secrets = await list(cluster, 'Secret', namespaceOf(identity), `${ofService(identity)},${LABEL.generation}`);
-  for (const { metadata } of secrets)
-    if (Number(metadata.labels?.[LABEL.generation]) < generation)
-      await remove(cluster, 'Secret', namespaceOf(identity), metadata.name);
+export async function removeRollout(cluster: Cluster, fence: Fence, hostname: string): Promise<void> {
+  await removeAutoscalers(cluster, fence, hostname);
+  await removeFenced(cluster, fence, [{ kind: 'Deployment', name: hostname }]);
 }

@@ -8,6 +8,7 @@ import { namespaceOf } from './labels.ts';
 import { Patience } from './patience.ts';
 import { tellOnce } from './rollout.ts';
 import { containerOf, exitOf } from './pods.ts';
+import { endedBefore, hasKeeper, readKept } from './task-keeper.ts';
 import { outputOf } from './task-output.ts';
 import { TaskLog } from './task-log.ts';
 import { endTask } from './task-stop.ts';
@@ -180,8 +181,8 @@ function endWithoutPod(waiting: Waiting, job: Job): TaskEnd {
 /** Reasons of a container whose program never began. */
 const NOT_STARTED = ['StartError', 'ContainerCannotRun'];
 
-function endOf(waiting: Waiting, job: Job, pod: Pod): TaskEnd {
-  const { spec, context } = waiting;
+async function endOf(waiting: Waiting, job: Job, pod: Pod): Promise<TaskEnd> {
+  const { cluster, spec, context } = waiting;
   const { reason, message } = pod.status ?? {};
   const container = containerOf(pod);
   const ended = container?.state?.terminated;
@@ -199,7 +200,8 @@ function endOf(waiting: Waiting, job: Job, pod: Pod): TaskEnd {
   if (isUnknown(ended)) return { ...lost(waiting), ...times };
   if (ended.reason === 'OOMKilled')
     context.log(`It needed more memory than its limit of ${spec.resources.memoryMib} MiB.`);
-  const why = endedBy(job) ?? (reason === 'DeadlineExceeded' ? 'timeout' : null);
+  const isOverdue = reason === 'DeadlineExceeded' && !endedBefore(pod, ended);
+  const why = endedBy(job) ?? (isOverdue ? 'timeout' : null);
   const { code, signal } = exitOf(ended);
   const isEnded = why !== null || (code === 0 && isCutOff(pod, ended));
   const exitCode = isEnded ? null : code;
@@ -208,20 +210,25 @@ function endOf(waiting: Waiting, job: Job, pod: Pod): TaskEnd {
     exitCode,
     signal: signal ?? (isEnded ? 'SIGTERM' : null),
     ...times,
-    output: exitCode === 0 ? outputOf(spec, pod, ended) : null,
+    output: exitCode === 0 ? await readOutput(cluster, spec, pod, ended, context) : null,
   };
 }
+
+const readOutput = async (cluster: Cluster, spec: TaskSpec, pod: Pod, ended: Ended, { signal }: RuntimeContext) =>
+  hasKeeper(pod) ? readKept(cluster, spec, pod, signal) : outputOf(spec, pod, ended);
 
 /** Returns whether the node only assumed the end: it was started anew, and the container was gone. */
 const isUnknown = ({ reason, exitCode }: Ended): boolean =>
   reason === 'ContainerStatusUnknown' || (reason === 'Unknown' && exitCode === 255);
 
 /** Returns whether the cluster had asked the command to end before it ended: its status 0 is then no success. */
-function isCutOff({ metadata, status }: Pod, { finishedAt }: Ended): boolean {
+function isCutOff(pod: Pod, ended: Ended): boolean {
+  const { metadata, status } = pod;
+  if (endedBefore(pod, ended)) return false;
   if (status?.phase === 'Failed') return true;
   if (metadata.deletionTimestamp === undefined) return false;
   const asked = Date.parse(metadata.deletionTimestamp) - (metadata.deletionGracePeriodSeconds ?? 0) * 1000;
-  return Date.parse(finishedAt!) >= asked;
+  return Date.parse(ended.finishedAt!) >= asked;
 }
 
 /** Reads what a command wrote that has ended, to its end. */

@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
-import type { ClusterObject, Job } from './kinds.ts';
+import type { ClusterObject, Job, Template } from './kinds.ts';
 import { ANNOTATION, LABEL, ofService } from './labels.ts';
 import { metadataOf } from './metadata.ts';
 import { registryOf, templateOf, variablesOf, type SecretNames } from './objects.ts';
+import { isKept, KEPT_SECONDS, withKeeper } from './task-keeper.ts';
 
 /** Reason for which we ended an execution: it was cancelled, its time was over, or it did not start in time. */
 export type EndedBy = 'abort' | 'timeout' | 'start';
@@ -37,14 +38,10 @@ export const ofTasks = (identity: Pick<WorkloadIdentity, 'installation' | 'servi
 /** Returns the Job of an execution, which is suspended until its Secrets are there. It starts one pod at most. */
 export function jobOf(spec: TaskSpec, secrets: SecretNames): ClusterObject {
   const metadata = metadataOf(spec, jobName(spec), 'JOBS');
-  const { metadata: ofPod, spec: pod } = templateOf(
-    spec,
-    secrets,
-    spec.gracePeriodSeconds,
-    spec.outputPath === null ? {} : { terminationMessagePath: spec.outputPath },
-  );
+  const { metadata: ofPod, spec: pod } = podOf(spec, secrets);
   // Where nobody follows the execution the node ends it: the time of a command begins later than that of its pod.
-  const guard = Math.min(spec.timeoutSeconds + START_SECONDS, LONGEST_SECONDS);
+  const longest = spec.timeoutSeconds + START_SECONDS + (isKept(spec) ? KEPT_SECONDS : 0);
+  const guard = Math.min(longest, LONGEST_SECONDS);
   return {
     apiVersion: 'batch/v1',
     kind: 'Job',
@@ -65,6 +62,13 @@ export function jobOf(spec: TaskSpec, secrets: SecretNames): ClusterObject {
       },
     },
   };
+}
+
+/** Returns the template of an execution's pod. Its output file is the node's last message, unless a container keeps it. */
+function podOf(spec: TaskSpec, secrets: SecretNames): Template {
+  const of = (parts: Record<string, unknown>) => templateOf(spec, secrets, spec.gracePeriodSeconds, parts);
+  if (isKept(spec)) return withKeeper(spec, of({}));
+  return of(spec.outputPath === null ? {} : { terminationMessagePath: spec.outputPath });
 }
 
 /** Returns the Secrets of an execution; they go with its Job. */

@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { newIdentity, newTask } from '#runtimes/contract/fixture.ts';
 import type { TaskSpec } from '#runtimes/runtime.ts';
 import type { Job, Pod } from './kinds.ts';
+import { containerNameOf } from './pods.ts';
+import { endedBefore } from './task-keeper.ts';
 import { taskRefusals } from './tasks.ts';
 import { hasBegun, jobName, jobOf, newSecretNames, taskSecrets } from './task-objects.ts';
 import { outputOf } from './task-output.ts';
@@ -49,6 +51,38 @@ describe('the Job of an execution', () => {
     for (const { metadata } of secrets)
       expect(metadata).toMatchObject({ ownerReferences: [{ kind: 'Job', name: jobName(spec), uid: 'uid' }] });
     expect(taskSecrets(task(), newSecretNames(spec), job)).toEqual([]);
+  });
+});
+
+describe('the pod of a command with a shell and an output file', () => {
+  const spec = task({ hasShell: true, outputPath: '/answer/a.json', environment: { A: '1' }, timeoutSeconds: 60 });
+  const { template } = (jobOf(spec, newSecretNames(spec)) as Job).spec;
+  const [keeper, command] = template.spec.containers;
+
+  test('has a container of the same image that sees the folder of the file alone, and begins first', () => {
+    expect([keeper!.name, command!.name]).toEqual(['output', 'app']);
+    expect(keeper!.image).toBe(command!.image);
+    expect(keeper!['env']).toBeUndefined();
+    expect(keeper!['volumeMounts']).toEqual([{ name: 'output', mountPath: '/answer', readOnly: true }]);
+    expect(command!['volumeMounts']).toEqual([{ name: 'output', mountPath: '/answer' }]);
+    expect(command!['terminationMessagePath']).toBeUndefined();
+    expect(template.spec['activeDeadlineSeconds']).toBe(660 + 6 * 3600);
+  });
+
+  test('stands for its command, whatever annotations its service has', () => {
+    const values = { 'kubectl.kubernetes.io/default-container': 'output' };
+    const annotated = { ...spec, annotations: [{ scopes: ['PODS'], values }] };
+    const { template: other } = (jobOf(annotated, newSecretNames(spec)) as Job).spec;
+    expect(containerNameOf(other as unknown as Pod)).toBe('app');
+  });
+
+  test('that ended after its command does not make a cut-off of it', () => {
+    const pod = (finishedAt: string) =>
+      ({ status: { containerStatuses: [{ name: 'output', state: { terminated: { exitCode: 0, finishedAt } } }] } }) as unknown as Pod; // prettier-ignore
+    const ended = { exitCode: 0, finishedAt: '2026-01-01T00:00:01Z' };
+    expect(endedBefore(pod('2026-01-01T00:00:02Z'), ended)).toBe(true);
+    expect(endedBefore(pod('2026-01-01T00:00:01Z'), ended)).toBe(false);
+    expect(endedBefore({} as Pod, ended)).toBe(false);
   });
 });
 

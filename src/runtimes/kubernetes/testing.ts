@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { request } from 'undici';
 import { parse } from 'yaml';
 import type { HttpAnswer } from '#runtimes/contract/memory-router.ts';
@@ -85,8 +86,9 @@ export function openCluster({ kubeconfig }: { kubeconfig: string }, installation
     token: users[0]!.user.token,
   };
   const policy: AddressPolicy = async (host) => [host];
-  const options: KubernetesRuntimeOptions = { installation, access, policy };
-  return { options, cluster: { connection: new Connection(options), installation } satisfies Cluster };
+  const recordKey = createHash('sha256').update(`records of ${installation}`).digest();
+  const options: KubernetesRuntimeOptions = { installation, recordKey, access, policy };
+  return { options, cluster: { connection: new Connection(options), installation, recordKey } satisfies Cluster };
 }
 
 /** Makes volumes on the node, which claims of 1 GiB are bound to. */

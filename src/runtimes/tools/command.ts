@@ -14,6 +14,8 @@ export interface CommandOptions {
   onLine?: (line: string, stream: 'stdout' | 'stderr') => void;
   /** Text for standard input; empty if absent. */
   input?: string;
+  /** File for standard input, instead of `input`. */
+  inputFile?: string;
   /** Number of bytes kept of each stream, the last ones; 1 MiB if absent. */
   keepBytes?: number;
   /** Numeric account to run as; needs root. */
@@ -48,7 +50,7 @@ export async function runCommand(
     cwd: options.cwd,
     env: { PATH: DEFAULT_PATH, ...options.env },
     extendEnv: false,
-    input: options.input ?? '',
+    ...(options.inputFile === undefined ? { input: options.input ?? '' } : { inputFile: options.inputFile }),
     detached: true,
     cleanup: false,
     reject: false,

@@ -1,11 +1,13 @@
 import type { LogLine } from '#runtimes/runtime.ts';
 
-/** Number of lines that may wait for a slow reader; at this number the writers pause. */
-const MAX_WAITING = 1000;
+/** Lines that wait for a slow reader. At this number, or at this many characters, the writers pause. */
+const MOST_LINES = 1000;
+const MOST_CHARACTERS = 1024 * 1024;
 
 /** Queue of log lines between several writers and one reader. It ends without an error when the signal is aborted. */
 export class LineQueue {
   #lines: LogLine[] = [];
+  #characters = 0;
   #failure: { error: unknown } | undefined;
   #wakeReader: () => void = () => undefined;
   #writers: (() => void)[] = [];
@@ -18,13 +20,17 @@ export class LineQueue {
 
   push(line: LogLine): void {
     this.#lines.push(line);
+    this.#characters += line.text.length;
     this.#wakeReader();
+  }
+
+  get #isFull(): boolean {
+    return this.#lines.length >= MOST_LINES || this.#characters >= MOST_CHARACTERS;
   }
 
   /** Resolves when there is room for more lines, or the reader has stopped. */
   async room(): Promise<void> {
-    while (this.#lines.length >= MAX_WAITING && !this.#signal.aborted)
-      await new Promise<void>((resolve) => this.#writers.push(resolve));
+    while (this.#isFull && !this.#signal.aborted) await new Promise<void>((resolve) => this.#writers.push(resolve));
   }
 
   fail(error: unknown): void {
@@ -35,8 +41,10 @@ export class LineQueue {
   async *lines(): AsyncGenerator<LogLine> {
     for (;;) {
       if (this.#signal.aborted) return;
+      // Lines that the reader holds still count: writers go on when it comes back for more.
       for (const line of this.#lines.splice(0)) {
         yield line;
+        this.#characters -= line.text.length;
         if (this.#signal.aborted) return;
       }
       this.#wakeWriters();

@@ -36,7 +36,7 @@ const TAGS: Record<string, string> = {
   'Organization Event': 'Audit events: who changed what, and when.',
   'Organization Webhook': 'Calls to your own systems when deployments start and end.',
   'Alert Receivers': 'Where messages of alerts go, with a test message.',
-  'Alert Rules': 'Rules that raise alerts, which this release does not evaluate.',
+  'Alert Rules': 'Rules that watch services and tell receivers when something breaks and when it is over.',
   Clusters: 'Clusters that environments are deployed on: record, configuration, state, logs and metrics.',
   'Organization Cluster Lock': 'Clusters on which nothing is deployed for now.',
   'Cluster Operator': 'Operator of the reference interface, which this installation does not need.',

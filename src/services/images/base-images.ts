@@ -10,6 +10,8 @@ import type { BaseImage } from '#runtimes/runtime.ts';
 /** Image as a Dockerfile names it. */
 interface BaseImageRequest {
   organizationId: string;
+  /** True for the code of a fork. */
+  isUntrusted: boolean;
   /** `node:24-alpine`, `registry.example.com/team/base@sha256:…`. */
   name: string;
   /** `linux/amd64` or `linux/arm64/v8`. */
@@ -25,15 +27,18 @@ const REMEMBERED = 500;
 
 /**
  * Resolves the images that builds of an organization may use. These are images that a registry lets the organization read now, and those on
- * the engine that the operator named (`QUARTERDECK_LOCAL_BASE_IMAGES`). Other images on the engine may be another tenant's.
+ * the engine that the operator named (`QUARTERDECK_LOCAL_BASE_IMAGES`). Other images on the engine may be another tenant's. Where the code of a
+ * fork is built, registries are asked without credentials: its Dockerfile would read whatever image it names.
  */
 export function createBaseImages(platform: Platform, http: HttpClient): BaseImageReader {
   const shared = platform.settings.localBaseImages;
   const triggers = new Map<string, string[]>();
-  return async ({ organizationId, name, platform: wanted, signal }) => {
+  return async ({ organizationId, isUntrusted, name, platform: wanted, signal }) => {
     const image = parseName(name);
     if (isShared(shared, image)) return { reference: name, onBuild: [], registry: null };
-    const access = await findRegistryOf(systemContext(platform), organizationId, image.repository, signal);
+    const access = isUntrusted
+      ? undefined
+      : await findRegistryOf(systemContext(platform), organizationId, image.repository, signal);
     const { base, name: within, tag } = locateImage(image.repository, image.digest ?? image.tag, access?.url ?? null);
     const client = openRegistry(http, access ?? { organizationId, url: base, credentials: null }, signal);
     const manifest = await manifestOf(client, within, tag, wanted);

@@ -81,7 +81,7 @@ describe('a push', () => {
     await applied(admin);
     expect(await requested(environment)).toEqual([{ [web]: a }]);
     await push(hook, { before: b, after: c });
-    await push(hook, { before: a, after: b });
+    await push(hook, { before: a, after: b, isOld: true });
     await applied(admin);
     expect(await requested(environment)).toEqual([{ [web]: c }]);
   });
@@ -138,9 +138,18 @@ describe('a push', () => {
     await expect.poll(async () => (await put()).length).toBe(1);
     expect(await put()).toMatchObject([{ environment_ids: [environment], after_commit: b }]);
     await lock(false);
+    const api = await applicationIn(admin, environment);
+    ok(
+      await admin.post(`/application/${api}/deploymentRestriction`, { mode: 'MATCH', type: 'PATH', value: 'api' }),
+      201,
+    );
+    git.changes = { author: 'Grace', message: '', paths: ['web/x'] };
+    git.asked.length = 0;
     await sql`update git_push set due_at = now()`.execute(app.db);
     await applied(admin);
     expect(await requested(environment)).toEqual([{ [web]: b }]);
+    // Its files are those of the push, and its branch has moved already.
+    expect(git.asked).toEqual([`changes ${a} ${b}`]);
   });
 });
 

@@ -1,22 +1,19 @@
-import { AppError } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
-import { findMakerPrincipal } from '#platform/access/makers.ts';
-import { permits, type Principal } from '#platform/access/principal.ts';
 import type { Context } from '#platform/context.ts';
-import { lockWaitingPush } from '#deployments/index.ts';
 import { environmentTarget, type EnvironmentTarget } from '#resources/environment/index.ts';
-import { placeOfEnvironment, submit } from '#services/capabilities/service/actions/request.ts';
 import {
   isAffected,
   listRestrictionsByServices,
 } from '#services/capabilities/service/deployment-restrictions/index.ts';
 import type { DeployChoice, Kind } from '#services/kind.ts';
-import { noteCommits } from '#services/pushes/commit-status.ts';
+import { lockBranch, setHead } from '#services/pushes/branch-queries.ts';
+import { EnvironmentPush, type Chosen, type Concerns, type TargetCommit } from '#services/pushes/environment-push.ts';
 import { follows, listFollowers, listOthers, type Follower } from '#services/pushes/followers.ts';
 import type { ServiceOutcome } from '#services/pushes/outcome.ts';
-import { isSkipped, type Push } from '#services/pushes/payload.ts';
-import * as queries from '#services/pushes/queries.ts';
-import type { ServiceRow } from '#services/service/queries.ts';
+import type { BranchMove } from '#services/pushes/heads.ts';
+import type { Push } from '#services/pushes/payload.ts';
+import { insertPush, type RepositoryOf } from '#services/pushes/queries.ts';
+import { lockServices, setNewestCommit } from '#services/pushes/service-queries.ts';
 
 /** Seconds after which a push is applied to environments of a locked cluster again. */
 const LOCKED_SECONDS = 60;
@@ -25,8 +22,6 @@ export interface ApplyOptions {
   kinds: Kind[];
   /** Environments to apply the push to, where not all. */
   environmentIds: string[] | null;
-  /** True for the first commit that is known of a branch: services follow it that were deployed from another one. */
-  isFirst: boolean;
   /** Seconds by which the push puts off the next poll of its branch. */
   pollInSeconds: number;
 }
@@ -34,67 +29,107 @@ export interface ApplyOptions {
 /** Authors that a deployment names. */
 const MOST_AUTHORS = 5;
 
-/** Service that follows a branch, with the commits that it gets. */
-interface Chosen {
-  row: ServiceRow;
-  kind: Kind;
-  choice: DeployChoice;
-  sources: Follower[];
+/** Thrown where a branch was moved since its repository was asked: the answer is old. */
+class HeadMoved extends Error {
+  constructor(branch: string) {
+    super(`The branch ${branch} was moved by another push meanwhile.`);
+    this.name = 'HeadMoved';
+  }
 }
 
 /**
- * Applies pushes to a repository, in their order and in one transaction: records the newest commit of each service that follows a branch, and
- * requests one deployment for each environment. Returns what became of each service.
+ * Applies moves of branches of a repository in one transaction: records the newest commit of each service that follows a branch, and requests one
+ * deployment for each environment. Locks branches, services and environments in this order, each in the order of their names or ids. Returns what
+ * became of each service. Throws HeadMoved.
  */
-export async function applyPushes(
+export async function applyMoves(
   context: Context,
-  of: queries.RepositoryOf,
-  pushes: Push[],
+  of: RepositoryOf,
+  moves: BranchMove[],
   options: ApplyOptions,
 ): Promise<ServiceOutcome[]> {
+  const { db } = context;
+  const scope = { organizationId: of.organization_id };
+  const list = async () => (await listFollowers(db, scope, options.kinds)).filter((one) => one.repository === of.repository); // prettier-ignore
+  const before = await list();
+  const deploying: DeployingMove[] = [];
+  for (const move of moves.toSorted((a, b) => (a.branch < b.branch ? -1 : 1))) {
+    if (!before.some((one) => follows(one, move.branch))) continue;
+    const head = await moveBranch(context, of, move, options);
+    if (move.pushes.length > 0)
+      deploying.push({ ...move, target: options.environmentIds ? lateTargetOf(move, head) : targetOf(move) });
+  }
+  if (!options.environmentIds) await noteOthers(context, of, moves);
+  const concerned = before.filter((one) => deploying.some((move) => isConcerned(one, move, options)));
+  if (concerned.length === 0) return [];
+  await lockServices(db, scope, [...new Set(concerned.map(({ row }) => row.id))]);
+  // Read again: they may have been edited before they were locked.
+  const followers = (await list()).filter((one) => concerned.some(({ row }) => row.id === one.row.id));
+  const environments = await lockEnvironments(context, of, followers);
   const outcomes: ServiceOutcome[] = [];
-  for (const ofBranch of Map.groupBy(pushes, ({ branch }) => branch).values())
-    outcomes.push(...(await applyToBranch(context, of, ofBranch, options)));
+  for (const move of deploying) {
+    const chosen = mergeSources(followers.filter((one) => isConcerned(one, move, options)), move.target.commit); // prettier-ignore
+    outcomes.push(...(await deployMove(context, of, move, chosen, environments)));
+  }
   return outcomes;
 }
 
-async function applyToBranch(
-  context: Context,
-  of: queries.RepositoryOf,
-  pushes: Push[],
-  options: ApplyOptions,
-): Promise<ServiceOutcome[]> {
-  const last = pushes.at(-1)!;
-  if (last.after !== null) await noteOthers(context, of, last, last.after);
-  if (!(await isFollowed(context, of, last, options))) return [];
-  const moves: Move[] = [];
-  for (const [at, push] of pushes.entries()) {
-    const move = await moveHead(context, of, push, pushes.slice(0, at), options);
-    if (move) moves.push(move);
+/** Move that brings services a commit. */
+interface DeployingMove extends BranchMove {
+  target: TargetCommit;
+}
+
+/** Records the head of a branch, and locks it until the commit. Returns the head that was recorded before. Throws HeadMoved. */
+async function moveBranch({ db }: Context, of: RepositoryOf, move: BranchMove, options: ApplyOptions) {
+  const { id, head } = await lockBranch(db, of, move.branch, newId());
+  if (options.environmentIds) return head;
+  if (head !== move.recorded) throw new HeadMoved(move.branch);
+  if (head !== move.head) await setHead(db, of, id, move.head, options.pollInSeconds);
+  return head;
+}
+
+/** Tells whether a move deploys a service that follows its branch. */
+const isConcerned = (one: Follower, { branch, isFirst }: BranchMove, { environmentIds }: ApplyOptions): boolean =>
+  follows(one, branch) &&
+  (environmentIds?.includes(one.row.environment_id) ?? true) &&
+  (!isFirst || (one.row.newest_commit !== null && !one.isValues));
+
+async function lockEnvironments({ db }: Context, of: RepositoryOf, followers: Follower[]) {
+  const found = new Map<string, EnvironmentTarget>();
+  for (const id of [...new Set(followers.map(({ row }) => row.environment_id))].sort()) {
+    const environment = await environmentTarget.find(db, id, [of.organization_id], { lock: true });
+    if (environment && !environment.deleting) found.set(id, environment);
   }
-  if (moves.length === 0) return [];
-  const target = targetOf(moves);
-  const chosen = await listChosen(context, of, last, target.commit, options);
-  const concern = await concernsOf(context, of, chosen, moves);
+  return found;
+}
+
+/** Requests the deployments of a move, and puts it off for environments of locked clusters. */
+async function deployMove(
+  context: Context,
+  of: RepositoryOf,
+  { branch, pushes, target }: DeployingMove,
+  chosen: Chosen[],
+  environments: Map<string, EnvironmentTarget>,
+): Promise<ServiceOutcome[]> {
+  const concerns = await concernsOf(context, of, chosen, pushes);
   const outcomes: ServiceOutcome[] = [];
   const putOff: string[] = [];
   for (const [environmentId, services] of Map.groupBy(chosen, ({ row }) => row.environment_id)) {
-    const scope = [of.organization_id];
-    const environment = await environmentTarget.find(context.db, environmentId, scope, { lock: true });
-    if (!environment || environment.deleting) continue;
+    const environment = environments.get(environmentId);
+    if (!environment) continue;
     const actor = { userId: null, name: target.authors, origin: 'GIT' as const, userAgent: null };
-    const found = await new EnvironmentPush({ ...context, actor }, environment, target).apply(services, concern);
+    const found = await new EnvironmentPush({ ...context, actor }, environment, target).apply(services, concerns);
     outcomes.push(...found);
     if (found.some(({ result }) => result === 'PUT_OFF')) putOff.push(environmentId);
   }
   if (putOff.length > 0)
-    await queries.insertPush(context.db, {
+    await insertPush(context.db, {
       id: newId(),
       organization_id: of.organization_id,
       repository: of.repository,
       delivery_id: newId(),
       event: null,
-      branch: last.branch,
+      branch,
       before_commit: pushes[0]!.before,
       after_commit: target.commit,
       environment_ids: putOff,
@@ -103,97 +138,29 @@ async function applyToBranch(
   return outcomes;
 }
 
-/** Push that moved the head of its branch, or came late, and the head after it. */
-interface Move {
-  push: Push;
-  commit: string;
-  /** True if a push that follows this one was applied before it. */
-  isLate: boolean;
-  /** True if its message asks for no deployment. */
-  isSkipped: boolean;
+function targetOf({ pushes }: BranchMove): TargetCommit {
+  const newest = pushes.at(-1)!.after!;
+  const wanted = pushes.filter(({ isSkipped }) => !isSkipped);
+  const names = new Set((wanted.length > 0 ? wanted : pushes).map(({ author }) => author));
+  const authors = [...names].slice(-MOST_AUTHORS).join(', ');
+  return { commit: wanted.at(-1)?.after ?? newest, newest, isLate: false, authors };
 }
 
-/** Commit that services get. */
-interface TargetCommit {
-  commit: string;
-  /** Head of the branch: a later commit where its message asks for no deployment. */
-  newest: string;
-  isLate: boolean;
-  /** Names of the authors of the new heads. */
-  authors: string;
-}
-
-function targetOf(moves: Move[]): TargetCommit {
-  const newest = moves.at(-1)!.commit;
-  const wanted = moves.filter(({ isSkipped }) => !isSkipped);
-  const names = new Set((wanted.length > 0 ? wanted : moves).map(({ push }) => push.author));
-  return {
-    commit: wanted.at(-1)?.commit ?? newest,
-    newest,
-    isLate: moves.some(({ isLate }) => isLate),
-    authors: [...names].slice(-MOST_AUTHORS).join(', '),
-  };
-}
-
-/** Moves the recorded head of a branch. Returns undefined for a deleted branch, and where nothing has changed. */
-async function moveHead(
-  { db }: Context,
-  of: queries.RepositoryOf,
-  push: Push,
-  earlier: Push[],
-  { environmentIds, pollInSeconds }: ApplyOptions,
-): Promise<Move | undefined> {
-  const { branch, before, after } = push;
-  const { id, head } = await queries.lockBranch(db, of, branch, newId());
-  const move = { push, isSkipped: isSkipped(push.message) };
-  if (after === null) {
-    await queries.setHead(db, of, id, null, pollInSeconds);
-    return undefined;
-  }
-  if (environmentIds) return { ...move, commit: head ?? after, isLate: true };
-  if (head === after) return undefined;
-  if (head !== null && head !== before) {
-    const isLate = earlier.some((one) => one.before === after) || (await queries.isSucceeded(db, of, branch, after));
-    if (isLate) return { ...move, commit: head, isLate };
-  }
-  await queries.setHead(db, of, id, after, pollInSeconds);
-  return { ...move, commit: after, isLate: false };
+/** Returns what a push that was put off brings: the head as it is now. */
+function lateTargetOf({ pushes }: BranchMove, head: string | null): TargetCommit {
+  const { after, author } = pushes.at(-1)!;
+  const commit = head ?? after!;
+  return { commit, newest: commit, isLate: true, authors: author };
 }
 
 /** Records the newest commit of services without `auto_deploy`, which are out of date then. */
-async function noteOthers({ db }: Context, of: queries.RepositoryOf, push: Push, commit: string): Promise<void> {
-  const scope = { organizationId: of.organization_id };
-  const ids = await listOthers(db, scope, of.repository, push);
-  if (ids.length > 0) await queries.setNewestCommit(db, scope, ids, commit);
-}
-
-async function isFollowed({ db }: Context, of: queries.RepositoryOf, push: Push, { kinds }: ApplyOptions) {
-  const followers = await listFollowers(db, { organizationId: of.organization_id }, kinds);
-  return followers.some((one) => one.repository === of.repository && follows(one, push));
-}
-
-/** Lists the services that follow the branch, locked until the commit, by environment. */
-async function listChosen(
-  { db }: Context,
-  of: queries.RepositoryOf,
-  push: Push,
-  commit: string,
-  { kinds, environmentIds, isFirst }: ApplyOptions,
-): Promise<Chosen[]> {
-  const scope = { organizationId: of.organization_id };
-  const list = async () =>
-    (await listFollowers(db, scope, kinds)).filter(
-      (one) =>
-        one.repository === of.repository &&
-        follows(one, push) &&
-        (environmentIds?.includes(one.row.environment_id) ?? true) &&
-        (!isFirst || (one.row.newest_commit !== null && !one.isValues)),
-    );
-  const before = await list();
-  if (before.length === 0) return [];
-  await queries.lockServices(db, scope, [...new Set(before.map(({ row }) => row.id))]);
-  // Read again: they may have been edited before they were locked.
-  return mergeSources(await list(), commit);
+async function noteOthers({ db }: Context, of: RepositoryOf, moves: BranchMove[]): Promise<void> {
+  if (moves.every(({ named }) => named === null)) return;
+  const others = await listOthers(db, of);
+  for (const { branch, named } of moves) {
+    const ids = others.filter((one) => follows(one, branch)).map(({ id }) => id);
+    if (named !== null && ids.length > 0) await setNewestCommit(db, { organizationId: of.organization_id }, ids, named);
+  }
 }
 
 function mergeSources(followers: Follower[], commit: string): Chosen[] {
@@ -207,150 +174,19 @@ function mergeSources(followers: Follower[], commit: string): Chosen[] {
   });
 }
 
-/** Pushes that concern services by their files: those that deploy, and those whose messages ask for no deployment. */
-interface Concerns {
-  deployed: Set<string>;
-  skipped: Set<string>;
-}
-
-async function concernsOf(
-  { db }: Context,
-  of: queries.RepositoryOf,
-  chosen: Chosen[],
-  moves: Move[],
-): Promise<Concerns> {
+async function concernsOf({ db }: Context, of: RepositoryOf, chosen: Chosen[], pushes: Push[]): Promise<Concerns> {
   const ids = chosen.map(({ row }) => row.id);
   const all = await listRestrictionsByServices(db, { organizationId: of.organization_id }, ids);
   const byService = Map.groupBy(all, (one) => one.service_id);
-  const concerned = (some: Move[]) =>
+  const concerned = (some: Push[]) =>
     new Set(
       ids.filter((id) => {
         const own = (byService.get(id) ?? []).map(({ mode, value }) => ({ mode: mode as 'MATCH' | 'EXCLUDE', value }));
-        return some.some(({ push }) => isAffected(own, push.paths));
+        return some.some(({ paths }) => isAffected(own, paths));
       }),
     );
   return {
-    deployed: concerned(moves.filter((move) => !move.isSkipped)),
-    skipped: concerned(moves.filter((move) => move.isSkipped)),
+    deployed: concerned(pushes.filter(({ isSkipped }) => !isSkipped)),
+    skipped: concerned(pushes.filter(({ isSkipped }) => isSkipped)),
   };
-}
-
-/** Push in one environment, whose row is locked. */
-class EnvironmentPush {
-  readonly #context: Context;
-  readonly #environment: EnvironmentTarget;
-  readonly #target: TargetCommit;
-  readonly #makers = new Map<string, Promise<Principal | undefined>>();
-
-  constructor(context: Context, environment: EnvironmentTarget, target: TargetCommit) {
-    this.#context = context;
-    this.#environment = environment;
-    this.#target = target;
-  }
-
-  async apply(services: Chosen[], concerns: Concerns): Promise<ServiceOutcome[]> {
-    const { db } = this.#context;
-    const scope = this.#environment;
-    const ids = services.map(({ row }) => row.id);
-    const uninstalled = new Set(await queries.listUninstalled(db, scope, ids));
-    const underWay = await queries.listUnderWay(db, scope, scope.id);
-    const decided = [];
-    for (const one of services) {
-      const isOut = one.row.wanted === 'stopped' || uninstalled.has(one.row.id);
-      const found = concerns.deployed.has(one.row.id)
-        ? await this.#decide(one, isOut, underWay.has(one.row.id))
-        : { result: concerns.skipped.has(one.row.id) ? 'SKIPPED' : 'NOT_AFFECTED' };
-      decided.push({ one, outcome: { serviceId: one.row.id, ...found } as ServiceOutcome });
-    }
-    const noted = decided.filter(
-      ({ one, outcome }) => one.choice.commitId && !['NOT_AFFECTED', 'PUT_OFF'].includes(outcome.result),
-    );
-    await queries.setNewestCommit(
-      db,
-      scope,
-      noted.map(({ one }) => one.row.id),
-      this.#target.newest,
-    );
-    const due = decided.filter(({ outcome }) => outcome.result === 'DEPLOYED');
-    for (const action of ['DEPLOY', 'PLAN'] as const) {
-      const group = due.filter(({ one }) => one.kind.capabilities!.autoDeploy!(one.row.spec) === action);
-      const refused = group.length === 0 ? undefined : await this.#request(action, group.map(({ one }) => one)); // prettier-ignore
-      if (refused !== undefined)
-        for (const { outcome } of group) Object.assign(outcome, { result: 'REFUSED', message: refused });
-    }
-    return decided.map(({ outcome }) => outcome);
-  }
-
-  /** Decides what becomes of a service whose files have changed. */
-  async #decide(
-    { row, kind, choice }: Chosen,
-    isOut: boolean,
-    isUnderWay: boolean,
-  ): Promise<Omit<ServiceOutcome, 'serviceId'>> {
-    const { commit, isLate } = this.#target;
-    if (kind.capabilities!.autoDeploy!(row.spec) === 'NOTE') return { result: 'NOTED' };
-    if (isOut) return { result: 'NOT_RUNNING' };
-    if (choice.commitId && !choice.valuesCommitId) {
-      const released = (row.release_resolution as { commit?: { id?: string } } | null)?.commit?.id;
-      if ((!isLate && row.newest_commit === commit) || (released === commit && !isUnderWay)) return { result: 'KNOWN' };
-    }
-    if (!(await this.#mayDeploy(row)))
-      return {
-        result: 'REFUSED',
-        message: `Whoever saved ${row.name} last may not deploy it any more: somebody who may must save it again.`,
-      };
-    return this.#environment.cluster_locked_at === null ? { result: 'DEPLOYED' } : { result: 'PUT_OFF' };
-  }
-
-  /**
-   * Tells whether the last editor of a service may deploy it now, with the token of that edit. A call from outside adds no permission
-   * (docs/decisions/0096-a-push-deploys-with-the-rights-of-the-last-edit.md).
-   */
-  async #mayDeploy({ last_updated_by: userId, last_updated_with: tokenId }: ServiceRow): Promise<boolean> {
-    const key = `${userId} ${tokenId}`;
-    const found = this.#makers.get(key) ?? findMakerPrincipal(this.#context, this.#environment, { userId, tokenId });
-    this.#makers.set(key, found);
-    const maker = await found;
-    return maker !== undefined && permits(maker, 'service.deploy', this.#environment);
-  }
-
-  /** Requests one deployment of the services, together with those of the push that waits. Returns the reason if it is refused. */
-  async #request(action: 'DEPLOY' | 'PLAN', services: Chosen[]): Promise<string | undefined> {
-    const context = this.#context;
-    const place = placeOfEnvironment(this.#environment);
-    const choices = new Map(services.map(({ row, choice }) => [row.id, choice]));
-    try {
-      if (action === 'PLAN') {
-        const plans = new Map([...choices].map(([id, choice]) => [id, { ...choice, event: 'PLAN' as const }]));
-        await submit(context, place, 'RUN', [...plans.keys()], { choices: plans, automatic: true });
-        return undefined;
-      }
-      const waiting = await this.#findWaiting();
-      for (const { serviceId, commitId, valuesCommitId } of waiting?.services ?? []) {
-        const before = { ...(commitId ? { commitId } : {}), ...(valuesCommitId ? { valuesCommitId } : {}) };
-        choices.set(serviceId, { ...before, ...choices.get(serviceId) });
-      }
-      const options = { choices, automatic: true, widens: waiting?.id ?? null };
-      const id = await submit(context, place, 'DEPLOY', [...choices.keys()], options);
-      const sources = services.flatMap((one) => one.sources);
-      await noteCommits(context, id, this.#target.commit, sources);
-      return undefined;
-    } catch (error) {
-      // Thrown before anything is written; the other environments go on.
-      if (error instanceof AppError) return error.message;
-      throw error;
-    }
-  }
-
-  /** Finds the deployment of an earlier push that waits, unless one of its services is gone or being deleted. */
-  async #findWaiting() {
-    const { db } = this.#context;
-    const found = await lockWaitingPush(db, this.#environment, this.#environment.id);
-    if (!found) return undefined;
-    const { services } = found.snapshot;
-    const ids = services.map(({ serviceId }) => serviceId);
-    return (await queries.countPresent(db, this.#environment, ids)) === ids.length
-      ? { id: found.id, services }
-      : undefined;
-  }
 }

@@ -1,15 +1,9 @@
 import { storable } from '#kernel/storable.ts';
 import { json } from '#platform/database/json.ts';
 import { sql, type Database } from '#platform/database/index.ts';
-import {
-  renewalOf,
-  withDate,
-  type ClaimRequest,
-  type RowClaim,
-  type WorkReport,
-  type WorkStatus,
-} from '#platform/work/index.ts';
-import { DEPLOYS_ITSELF, type RepositoryOf } from '#services/pushes/queries.ts';
+import { dueTable, inSeconds, type ClaimRequest, type RowClaim, type WorkReport } from '#platform/work/index.ts';
+import type { RepositoryOf } from '#services/pushes/queries.ts';
+import { DEPLOYS_ITSELF } from '#services/pushes/service-queries.ts';
 
 /** Longest time in seconds between two polls of a branch, and the time where its webhook has called. */
 export const LONGEST_POLL_SECONDS = 3600;
@@ -24,7 +18,28 @@ export interface BranchClaim extends RowClaim, FollowedBranch {
   head: string | null;
   polled: string | null;
   failures: number;
+  /** Lost calls of the webhook for which the branch is looked at. */
+  wanted: number;
 }
+
+const TABLE = dueTable<BranchClaim, 'git_branch'>({
+  table: 'git_branch',
+  columns: ['repository', 'branch', 'head', 'polled', 'failures', 'wanted'],
+  retrySeconds: 60,
+  // Repositories that hang keep up those of no other organization.
+  share: { failing: 4, others: 16 },
+  failing: { failures: sql`failures + 1` },
+  failure: { is: sql`failures > 0`, at: sql.ref('polled_at'), text: sql`repository || ': ' || error` },
+});
+
+export const { renew: renewBranches, giveBack: giveBackBranch } = TABLE;
+
+/** Figures of polls, for operators. */
+export const BRANCH_REPORT: WorkReport = { name: 'git-branches', status: TABLE.status };
+
+/** Claims branches that are due, the longest due first. Without polls these are only those of lost calls. */
+export const claimBranches = (db: Database, request: ClaimRequest, polls: boolean): Promise<BranchClaim[]> =>
+  TABLE.claim(db, request, polls ? undefined : sql`wanted > 0`);
 
 /** Configurations of all services with `auto_deploy`, in any organization. */
 export const listSpecs = (db: Database) =>
@@ -42,60 +57,52 @@ export async function reconcileBranches(db: Database, followed: FollowedBranch[]
     select gen_random_uuid(), f.organization_id, f.repository, f.branch from ${given}
     where exists (select from organization o where o.id = f.organization_id)
     on conflict (organization_id, repository, branch) do nothing`.execute(db);
-  await sql`delete from git_branch b where created_at < now() - interval '1 day' and not exists (
-    select from ${given} where f.organization_id = b.organization_id and f.repository = b.repository and f.branch = b.branch)`.execute(
-    db,
-  );
+  // Rows that others have locked are left for the next time: they may lock several in another order.
+  await sql`delete from git_branch where id in (
+    select b.id from git_branch b where b.created_at < now() - interval '1 day' and not exists (
+      select from ${given} where f.organization_id = b.organization_id and f.repository = b.repository and f.branch = b.branch)
+    for update of b skip locked)`.execute(db);
 }
 
-/** Claims branches that are due, the longest due first. */
-export async function claimBranches(db: Database, { limit, leaseSeconds }: ClaimRequest): Promise<BranchClaim[]> {
-  const { rows } = await sql<BranchClaim>`
-    update git_branch set claim_token = gen_random_uuid(), lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
-    where id in (
-      select id from git_branch where next_at <= clock_timestamp() and (lease_until is null or lease_until < clock_timestamp())
-      order by next_at limit ${limit} for update skip locked)
-    returning id, organization_id, repository, branch, head, polled, failures, claim_token as token`.execute(db);
-  return rows;
-}
-
-export const renewBranches = renewalOf('git_branch');
-
-const ofClaim = (db: Database, claim: BranchClaim) =>
-  db
-    .updateTable('git_branch')
-    .where('organization_id', '=', claim.organization_id)
-    .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.token);
-
-const RELEASED = { claim_token: null, lease_until: null };
-const inSeconds = (seconds: number) => sql<Date>`now() + make_interval(secs => ${seconds})`;
-
-/** Writes the end of a poll: the head that it found, or why it found none. False if the claim is lost. */
-export async function endPoll(
+/**
+ * Writes the end of a poll: the head that it found, or why it found none. A call that was lost while it ran is not answered by it: the branch is due
+ * again, and what it found counts as news then. False if the claim is lost.
+ */
+export const endPoll = (
   db: Database,
   claim: BranchClaim,
   seconds: number,
   found: { head: string } | { error: string },
-): Promise<boolean> {
-  const { numUpdatedRows } = await ofClaim(db, claim)
-    .set({
-      ...RELEASED,
-      polled_at: sql`now()`,
-      next_at: sql`greatest(next_at, ${inSeconds(seconds)})`,
-      ...('head' in found
-        ? { polled: found.head, failures: 0, error: null }
-        : { failures: sql`failures + 1`, error: storable(found.error).slice(0, 500) }),
-    })
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
-}
+): Promise<boolean> =>
+  TABLE.end(db, claim, {
+    polled_at: sql`now()`,
+    ...('head' in found
+      ? {
+          polled: sql`case when wanted > ${claim.wanted} then head else ${found.head} end`,
+          failures: 0,
+          error: null,
+          wanted: sql`greatest(wanted - ${claim.wanted}, 0)`,
+          next_at: sql<Date>`case when wanted > ${claim.wanted} then now() else greatest(next_at, ${inSeconds(seconds)}) end`,
+        }
+      : {
+          failures: sql`failures + 1`,
+          error: storable(found.error).slice(0, 500),
+          next_at: sql<Date>`greatest(next_at, ${inSeconds(seconds)})`,
+        }),
+  });
 
-/** Releases a branch; after a failure it is due again later. */
-export const giveBackBranch = (db: Database, claim: BranchClaim, stoppedBy: 'order' | 'failure') =>
-  ofClaim(db, claim)
-    .set(stoppedBy === 'order' ? RELEASED : { ...RELEASED, failures: sql`failures + 1`, next_at: inSeconds(60) })
-    .execute();
+/**
+ * Makes the branches of a repository due: a call of its webhook was lost. A poll that runs may have asked before the push, so that another one
+ * follows it; what the last one found counts as news again, since its push may have failed. A repository that does not answer is asked every 10
+ * seconds at most.
+ */
+export const wantPolls = (db: Database, of: RepositoryOf) =>
+  // In the order of the branches, as pushes lock them.
+  sql`update git_branch set wanted = wanted + 1,
+      next_at = least(next_at, case when failures > 0 then greatest(now(), polled_at + interval '10 seconds') else now() end),
+      polled = head
+    where id in (select id from git_branch where organization_id = ${of.organization_id} and repository = ${of.repository}
+      order by branch for update)`.execute(db);
 
 /** Tells whether the provider's webhook of a repository has called. */
 export async function isHeard(db: Database, of: RepositoryOf): Promise<boolean> {
@@ -119,18 +126,45 @@ export const unhear = (db: Database, of: RepositoryOf) =>
     .where('heard_at', '<', sql<Date>`now() - interval '1 minute'`)
     .execute();
 
-/** Figures of polls, for operators. */
-export const BRANCH_REPORT: WorkReport = {
-  name: 'git-branches',
-  async status(db) {
-    const isHeld = sql`(claim_token is not null and coalesce(lease_until > clock_timestamp(), false))`;
-    const isDue = sql`(not ${isHeld} and next_at <= clock_timestamp())`;
-    const { rows } = await sql<WorkStatus>`
-      select count(*) filter (where ${isDue}) as waiting, count(*) filter (where ${isHeld}) as running,
-        min(next_at) filter (where ${isDue}) as "oldestWaiting", count(*) filter (where failures > 0) as retried,
-        (select json_build_object('at', polled_at, 'error', repository || ': ' || error) from git_branch
-          where error is not null and polled_at is not null order by polled_at desc limit 1) as "lastFailure"
-      from git_branch`.execute(db);
-    return withDate(rows[0]!);
-  },
-};
+/** Returns the recorded heads of the branches of a repository. */
+export async function listHeads(db: Database, of: RepositoryOf): Promise<Map<string, string | null>> {
+  const rows = await db
+    .selectFrom('git_branch')
+    .select(['branch', 'head'])
+    .where('organization_id', '=', of.organization_id)
+    .where('repository', '=', of.repository)
+    .execute();
+  return new Map(rows.map(({ branch, head }) => [branch, head]));
+}
+
+/** Locks the branch's record until the commit, and makes it first if there is none. */
+export async function lockBranch(db: Database, of: RepositoryOf, branch: string, id: string) {
+  const { organization_id, repository } = of;
+  await db
+    .insertInto('git_branch')
+    .values({ id, organization_id, repository, branch })
+    .onConflict((conflict) => conflict.columns(['organization_id', 'repository', 'branch']).doNothing())
+    .execute();
+  return db
+    .selectFrom('git_branch')
+    .select(['id', 'head'])
+    .where('organization_id', '=', organization_id)
+    .where('repository', '=', repository)
+    .where('branch', '=', branch)
+    .forUpdate()
+    .executeTakeFirstOrThrow();
+}
+
+/** Records the head of a branch, and puts off its next poll. */
+export const setHead = (db: Database, of: RepositoryOf, id: string, head: string | null, pollInSeconds: number) =>
+  db
+    .updateTable('git_branch')
+    .set({
+      head,
+      polled: head,
+      // A lost call is looked for, whatever came in between.
+      next_at: sql`case when wanted > 0 then next_at else greatest(next_at, now() + make_interval(secs => ${pollInSeconds})) end`,
+    })
+    .where('organization_id', '=', of.organization_id)
+    .where('id', '=', id)
+    .execute();

@@ -1,19 +1,19 @@
 import type { Insertable } from 'kysely';
 import { sql, type Database, type DB } from '#platform/database/index.ts';
 import { leasedTable, type ClaimRequest, type RowClaim, type WorkReport } from '#platform/work/index.ts';
-
-/** State of a commit in a deployment. A commit is cancelled if its deployment was, or a newer commit took its place. */
-export type CommitState = 'pending' | 'success' | 'failure' | 'cancelled';
+import type { CommitState } from '#services/pushes/status-request.ts';
 
 /** Claim on the status of a commit that its provider does not show yet. */
 export interface StatusClaim extends RowClaim {
   deployment_id: string;
   service_id: string;
   git_token_id: string;
-  host: string;
+  /** Protocol, host and port of the server: `https://git.example.com:3000`. */
+  origin: string;
   owner: string;
   name: string;
   commit: string;
+  /** `cancelled` if the deployment was, or a newer commit took its place. */
   reported: CommitState | null;
   attempts: number;
   /** State that the provider is to show. */
@@ -64,7 +64,7 @@ export async function claimStatuses(db: Database, { limit, leaseSeconds }: Claim
       order by w.due_at limit ${limit} for update of w skip locked
     )
     update commit_status c set ${TABLE.claiming(leaseSeconds)} from due where c.id = due.id
-    returning c.id, c.organization_id, c.deployment_id, c.service_id, c.git_token_id, c.host, c.owner, c.name, c.commit, c.reported,
+    returning c.id, c.organization_id, c.deployment_id, c.service_id, c.git_token_id, coalesce(c.origin, 'https://' || c.host) as origin, c.owner, c.name, c.commit, c.reported,
       c.attempts, c.claim_token as token, due.state, due.service, due.environment, due.environment_id`.execute(db);
   return rows;
 }

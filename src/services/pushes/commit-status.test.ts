@@ -46,7 +46,7 @@ async function place(type = 'GITHUB', path = '') {
   const environment = await environmentOf(admin);
   const git_repository = { url: `${origin}/acme/shop.git`, branch: 'main', git_token_id };
   const web = await applicationIn(admin, environment, { name: 'web', git_repository });
-  const hook = await webhookOf(admin, '127.0.0.1/acme/shop');
+  const hook = await webhookOf(admin, `${new URL(origin).host}/acme/shop`);
   worker();
   return { admin, environment, web, hook };
 }
@@ -131,4 +131,17 @@ test('a token without the permission is told once, and a provider that is away i
     });
   await tell();
   expect(sent).toHaveLength(2);
+});
+
+test('a token is not used for a repository at another port or protocol of its host', async () => {
+  const { admin, hook } = await place();
+  await push(hook, { before: 'c'.repeat(40), after: a });
+  await applied(admin);
+  // A row from before the origin was recorded: the default port of https.
+  await sql`update commit_status set origin = null where organization_id = ${admin.organizationId}`.execute(app.db);
+  await tell();
+  await expect
+    .poll(async () => (await rowsOf(admin))[0])
+    .toMatchObject({ status: 'ENDED', error: 'The git token is gone, or is not for https://127.0.0.1.' });
+  expect(sent).toEqual([]);
 });

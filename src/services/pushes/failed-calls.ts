@@ -1,38 +1,42 @@
-/** Calls without the right signature that an address has in a window, and the length of that in milliseconds. */
-const MOST_FAILED = 60;
+/** Limits of calls without a right one among them, for one address and webhook in a window: of webhooks in use, and of others. */
+const MOST_IN_USE = 600;
+const MOST_UNKNOWN = 60;
+/** Length of a window in milliseconds. */
 const WINDOW_MS = 60_000;
-/** Addresses and webhooks that are remembered. */
+/** Windows and webhooks that are remembered. */
 const MOST_REMEMBERED = 10_000;
 
 /**
- * Limits calls without the right signature, by address. Webhooks whose provider has called rightly are exempt: behind a proxy that is not
- * trusted, all callers have one address, and a stranger must not keep out the provider.
+ * Limits calls without the right signature, by address and webhook: behind a proxy that is not trusted all callers have one address, and hosted
+ * providers call all webhooks from the same ones, so what comes for one webhook must not keep out the calls of another. A call counts before its body
+ * is read, and a right one forgets those before it. A webhook whose provider has called rightly is in use, and may get ten times as many.
  */
 export class FailedCalls {
   readonly #windows = new Map<string, { count: number; until: number }>();
-  readonly #known = new Map<string, true>();
+  readonly #inUse = new Map<string, true>();
 
-  /** Tells whether a call is refused before anything is read for it. */
-  refuses(address: string, webhookId: string): boolean {
-    const window = this.#windows.get(address);
-    if (!window || window.count < MOST_FAILED || this.#known.has(webhookId)) return false;
-    return window.until > performance.now();
-  }
-
-  /** Counts a call without the right signature. */
-  count(address: string): void {
+  /** Counts a call before its body is read. False if it is refused: too many came without a right one among them. */
+  begin(address: string, webhookId: string): boolean {
     const now = performance.now();
-    const window = this.#windows.get(address);
-    if (window && window.until > now) window.count++;
-    else remember(this.#windows, address, { count: 1, until: now + WINDOW_MS });
+    const key = keyOf(address, webhookId);
+    const window = this.#windows.get(key);
+    if (!window || window.until <= now) {
+      remember(this.#windows, key, { count: 1, until: now + WINDOW_MS });
+      return true;
+    }
+    if (window.count >= (this.#inUse.has(webhookId) ? MOST_IN_USE : MOST_UNKNOWN)) return false;
+    window.count++;
+    return true;
   }
 
-  /** Remembers that the provider of a webhook calls from the address. */
+  /** Forgets the calls from an address from which the provider of the webhook calls. */
   accept(address: string, webhookId: string): void {
-    this.#windows.delete(address);
-    remember(this.#known, webhookId, true);
+    this.#windows.delete(keyOf(address, webhookId));
+    remember(this.#inUse, webhookId, true);
   }
 }
+
+const keyOf = (address: string, webhookId: string): string => `${address} ${webhookId}`;
 
 /** Sets an entry as the newest one, and drops the oldest where there are too many. */
 function remember<T>(map: Map<string, T>, key: string, value: T): void {

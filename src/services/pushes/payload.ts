@@ -7,7 +7,7 @@ import type { Sender } from '#services/pushes/signature.ts';
 /** Change of a branch's head. */
 export interface Push {
   branch: string;
-  /** True if HEAD of the repository names the branch. */
+  /** True if the sender says that HEAD of the repository names the branch. */
   isDefault: boolean;
   /** Head before; null for a new branch, or where it is unknown. */
   before: string | null;
@@ -15,15 +15,31 @@ export interface Push {
   after: string | null;
   /** Changed files; null if the provider does not name all of them. */
   paths: string[] | null;
-  /** Message of the new head. */
-  message: string;
+  /** True if the message of the new head asks for no deployment. */
+  isSkipped: boolean;
   /** Author of the new head. */
   author: string;
+  /** True if nothing has told the files, the message and the author: git is asked for them. */
+  isBare: boolean;
 }
+
+/** Returns a push of which only the commits are known. */
+export const barePush = (branch: string, before: string | null, after: string | null): Push => ({
+  branch,
+  isDefault: false,
+  before,
+  after,
+  paths: null,
+  isSkipped: false,
+  author: '',
+  isBare: true,
+});
 
 /** Lists longer than this count as incomplete: whoever filters by paths asks git instead. */
 const MOST_COMMITS = 250;
 const MOST_PATHS = 1_000;
+/** Characters of all names of files of a push that are kept. */
+const LONGEST_PATHS = 1 << 16;
 /** Branches of one call that are read. */
 const MOST_CHANGES = 50;
 const LONGEST_NAME = 100;
@@ -66,13 +82,17 @@ export async function readPushes(organizationId: string, sender: Sender, body: s
   const read = (shape: Shape): Promise<any> =>
     readFileOf(organizationId, 'json-shape', { name: 'push', text: body }, { shape });
   if (sender === 'BITBUCKET') return pushesOfBitbucket(await read(BITBUCKET));
+  // GitLab signs no body: whoever has seen its token could say that no file of a service has changed.
+  if (sender === 'GITLAB') return pushOf(await read(bodyOf(COMMIT))).map(withoutPaths);
   try {
     return pushOf(await read(bodyOf(WITH_FILES)));
   } catch (error) {
     if (!(error instanceof ParsingError) || error.kind !== 'limit') throw error;
-    return pushOf(await read(bodyOf(COMMIT))).map((push) => ({ ...push, paths: null }));
+    return pushOf(await read(bodyOf(COMMIT))).map(withoutPaths);
   }
 }
+
+const withoutPaths = (push: Push): Push => ({ ...push, paths: null });
 
 /** Reads the form of GitHub, GitLab and Gitea. */
 function pushOf(body: any): Push[] {
@@ -90,8 +110,9 @@ function pushOf(body: any): Push[] {
       before,
       after,
       paths: isWhole ? pathsOf(commits) : null,
-      message: String(head.message ?? ''),
+      isSkipped: isSkipped(String(head.message ?? '')),
       author: nameOf(head.author?.name, body.user_name, body.pusher?.name, body.pusher?.login),
+      isBare: false,
     },
   ];
 }
@@ -106,8 +127,9 @@ function pushesOfBitbucket(body: any): Push[] {
       before: change.old ? commitOf(change.old.target?.hash) : null,
       after: change.new ? commitOf(change.new.target?.hash) : null,
       paths: null,
-      message: String(change.new?.target?.message ?? ''),
+      isSkipped: isSkipped(String(change.new?.target?.message ?? '')),
       author: nameOf(change.new?.target?.author?.raw?.replace(/\s*<[^>]*>\s*$/, ''), body.actor?.display_name),
+      isBare: false,
     };
   });
 }
@@ -116,7 +138,9 @@ function pathsOf(commits: any[]): string[] | null {
   if (commits.length > MOST_COMMITS) return null;
   const lists = commits.flatMap((commit) => [commit?.added, commit?.removed, commit?.modified]);
   if (lists.some((list) => !Array.isArray(list) || list.length > MOST_PATHS || list.includes(null))) return null;
-  return [...new Set(lists.flat())];
+  const paths = [...new Set<string>(lists.flat())];
+  const isLong = paths.reduce((length, path) => length + String(path).length, 0) > LONGEST_PATHS;
+  return isLong || paths.length > MOST_PATHS || paths.some((path) => storable(path) !== path) ? null : paths;
 }
 
 const listOf = (value: unknown): any[] => (Array.isArray(value) ? value : []);

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { KINDS } from '#services/mount.ts';
+import { wantPolls } from '#services/pushes/branch-queries.ts';
 import { createPollLoop, reconcileFollowed } from '#services/pushes/polling.ts';
 import { commit, usePushes } from '#services/pushes/pushes.fixture.ts';
 import { RepositoryError } from '#services/sources/repository.ts';
@@ -130,4 +131,74 @@ test('only services with auto_deploy are asked for, and none if the interval is 
   loops.push(silent);
   await silent.look();
   expect(git.asked).toEqual([]);
+});
+
+test('what a poll found is found again when its push had to be given up', async () => {
+  const { admin, environment, ids } = await place(1);
+  worker();
+  git.head = a;
+  await look();
+  await applied(admin);
+  // The repository fails between the poll and the push, which another one stands before.
+  git.head = b;
+  await makeDue();
+  await sql`update git_branch set head = ${commit('elsewhere')}`.execute(app.db);
+  git.failure = undefined;
+  const heads = git.gate;
+  let fail: (error: Error) => void = () => undefined;
+  git.gate = new Promise((_, reject) => (fail = reject));
+  git.gate.catch(() => undefined);
+  await look();
+  await sql`update git_push set created_at = now() - interval '25 hours' where status <> 'ENDED'`.execute(app.db);
+  fail(new RepositoryError('unreachable', 'git.invalid did not answer.'));
+  const rows = await applied(admin, { hurry: true });
+  expect(rows.at(-1)).toMatchObject({ error: 'git.invalid did not answer.' });
+  git.gate = heads;
+  await look();
+  await applied(admin);
+  expect(await requested(environment)).toEqual([{ [ids[0]!]: b }]);
+});
+
+test('a call that is lost during a look has the branch looked at once more, and the look ends', async () => {
+  const { admin, environment, ids } = await place(1);
+  worker();
+  git.head = a;
+  await look();
+  await applied(admin);
+  await makeDue();
+  let asked = 0;
+  const loop = createPollLoop(
+    {
+      platform: app.platform,
+      kinds: KINDS,
+      repositories: {
+        ...repositories,
+        head: async () => {
+          // The first look asks before the push, whose call is lost while it runs.
+          if (++asked > 1) return b;
+          await wantPolls(app.db, { organization_id: admin.organizationId, repository: 'git.invalid/acme/shop' });
+          return a;
+        },
+      },
+    },
+    newId(),
+  );
+  loops.push(loop);
+  git.head = b;
+  await loop.look();
+  await expect.poll(async () => (loop.nudge(), (await branches()).map(({ polled, wanted }) => [polled, wanted]))).toEqual([[b, 0]]); // prettier-ignore
+  expect(asked).toBe(2);
+  await applied(admin);
+  expect(await requested(environment)).toEqual([{ [ids[0]!]: b }]);
+});
+
+test('a repository that does not answer is not asked for each lost call', async () => {
+  const { admin } = await place(1);
+  git.failure = new RepositoryError('unreachable', 'git.invalid did not answer.');
+  await look();
+  for (let n = 0; n < 3; n++)
+    await wantPolls(app.db, { organization_id: admin.organizationId, repository: 'git.invalid/acme/shop' });
+  expect(await branches()).toMatchObject([{ failures: 1, wanted: 3 }]);
+  expect(await secondsUntilNext()).toBeGreaterThan(5);
+  expect(await secondsUntilNext()).toBeLessThan(11);
 });

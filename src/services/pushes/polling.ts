@@ -1,25 +1,24 @@
-import { anySignal } from '#kernel/lease-signal.ts';
+import { jittered } from '#kernel/jitter.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Platform } from '#platform/context.ts';
 import { requireHeld, WorkLoop, type Lease, type WorkKind } from '#platform/work/index.ts';
 import type { Kind } from '#services/kind.ts';
 import * as branches from '#services/pushes/branch-queries.ts';
-import { distinct, listFollowers, sourcesOf } from '#services/pushes/followers.ts';
+import { branchOf, follows, listFollowers, sourcesOf } from '#services/pushes/followers.ts';
+import { ASK_MS, askInTurn } from '#services/pushes/heads.ts';
 import { GIT_PUSHES, insertPush } from '#services/pushes/queries.ts';
 import type { PushParts } from '#services/pushes/work.ts';
-import { RepositoryError } from '#services/sources/repository.ts';
 import type { GitSource } from '#services/sources/git.ts';
 
-/** Time limit in milliseconds of the question for a head. */
-const ASK_MS = 60_000;
+/** First pause in seconds after a failure where polls are off. */
+const SECONDS_WITHOUT_POLLS = 60;
 
 const pollWork = (parts: PushParts): WorkKind<branches.BranchClaim> => ({
   name: branches.BRANCH_REPORT.name,
   leaseSeconds: 15,
   slots: 4,
   pollMs: 5_000,
-  claim: async (db, request) =>
-    parts.platform.settings.gitPollSeconds === 0 ? [] : branches.claimBranches(db, request),
+  claim: (db, request) => branches.claimBranches(db, request, parts.platform.settings.gitPollSeconds > 0),
   renew: branches.renewBranches,
   giveBack: branches.giveBackBranch,
   run: (claim, lease) => pollBranch(parts, claim, lease),
@@ -36,7 +35,7 @@ export async function reconcileFollowed({ db }: Pick<Platform, 'db'>, kinds: Kin
     sourcesOf(kind, spec, kinds).map(({ repository, source }) => ({
       organization_id,
       repository,
-      branch: source.branch,
+      branch: branchOf(source),
     })),
   );
   await branches.reconcileBranches(db, followed);
@@ -49,13 +48,17 @@ export async function reconcileFollowed({ db }: Pick<Platform, 'db'>, kinds: Kin
 async function pollBranch(parts: PushParts, claim: branches.BranchClaim, lease: Lease): Promise<void> {
   const { platform, kinds } = parts;
   const scope = { organizationId: claim.organization_id };
-  const followers = (await listFollowers(platform.db, scope, kinds)).filter(
-    ({ repository, source }) => repository === claim.repository && source.branch === claim.branch,
-  );
+  const all = (await listFollowers(platform.db, scope, kinds)).filter((one) => one.repository === claim.repository);
+  const followers = all.filter((one) => follows(one, claim.branch));
+  // Any token of the repository may answer.
+  const sources = followers.length > 0 ? [...followers, ...all].map(({ source }) => source) : [];
   const longest = branches.LONGEST_POLL_SECONDS;
-  const found = await askHead(parts, claim, followers.map(({ source }) => source), lease.signal); // prettier-ignore
+  // A repository that hangs takes no slot of its process.
+  lease.rest(true);
+  const found = await askHead(parts, claim, sources, lease.signal).finally(() => lease.rest(false));
   lease.hold();
-  const { gitPollSeconds: interval } = platform.settings;
+  // Without polls only lost calls are looked for.
+  const interval = platform.settings.gitPollSeconds || SECONDS_WITHOUT_POLLS;
   const seconds =
     'error' in found
       ? Math.min(longest, interval * 2 ** Math.min(claim.failures + 1, 12))
@@ -65,7 +68,8 @@ async function pollBranch(parts: PushParts, claim: branches.BranchClaim, lease: 
   await platform.db.transaction().execute(async (db) => {
     requireHeld(await branches.endPoll(db, claim, jittered(seconds), found));
     if ('error' in found || found.head === claim.head || found.head === claim.polled) return;
-    await branches.unhear(db, claim);
+    // Where a call was lost the provider has called.
+    if (claim.wanted === 0) await branches.unhear(db, claim);
     const { organization_id, repository, branch } = claim;
     await insertPush(db, {
       id: newId(),
@@ -81,24 +85,13 @@ async function pollBranch(parts: PushParts, claim: branches.BranchClaim, lease: 
   platform.notify(GIT_PUSHES);
 }
 
-/** Asks with the tokens of the services, one after the other, until one is let in. */
-async function askHead(
-  { repositories }: PushParts,
+function askHead(
+  { repositories, askMs = ASK_MS }: PushParts,
   { organization_id: organizationId, branch }: branches.BranchClaim,
   sources: GitSource[],
   signal: AbortSignal,
 ): Promise<{ head: string } | { error: string }> {
-  let last = 'No service follows the branch any more.';
-  for (const { url, git_token_id: gitTokenId } of distinct(sources))
-    try {
-      const limit = anySignal([signal, AbortSignal.timeout(ASK_MS)]);
-      return { head: await repositories.head({ organizationId, url, branch, gitTokenId, signal: limit }) };
-    } catch (error) {
-      if (!(error instanceof RepositoryError)) throw error;
-      last = error.message;
-    }
-  return { error: last };
+  return askInTurn({ sources, askMs, signal }, async ({ url, git_token_id: gitTokenId }, limit) => ({
+    head: await repositories.head({ organizationId, url, branch, gitTokenId, signal: limit }),
+  }));
 }
-
-/** Spreads polls, so that repositories which were added together are not asked together for ever. */
-const jittered = (seconds: number): number => seconds * (0.9 + Math.random() * 0.2);

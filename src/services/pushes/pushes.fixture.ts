@@ -1,11 +1,13 @@
 import { createHash, createHmac } from 'node:crypto';
+import { once } from 'node:events';
 import { afterEach, expect } from 'vitest';
 import { newId } from '#kernel/ids.ts';
+import { sql } from '#platform/database/index.ts';
 import { KINDS } from '#services/mount.ts';
 import { gitWebhookPath, gitWebhookSecretPlace } from '#services/capabilities/service/git-webhook/index.ts';
-import { createPushLoop } from '#services/pushes/work.ts';
+import { createPushLoop, type PushParts } from '#services/pushes/work.ts';
 import type { Sender } from '#services/pushes/signature.ts';
-import type { RepositoryChanges } from '#services/sources/repository.ts';
+import { RepositoryError, type RepositoryChanges } from '#services/sources/repository.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 
 export const SHOP = 'https://git.invalid/acme/shop.git';
@@ -22,6 +24,8 @@ interface PushOptions {
   message?: string;
   files?: string[];
   forced?: boolean;
+  /** True for a call that comes when the branch has moved on: the repository does not name the commit as its head. */
+  isOld?: boolean;
 }
 
 /** Body of a push as GitHub and Gitea send it. */
@@ -67,26 +71,48 @@ export function headersOf(
 }
 
 /** Provides services that follow a repository, its webhook, and workers that apply pushes. */
-export function usePushes(app: TestApp) {
+export function usePushes(
+  app: TestApp,
+  { reader, askMs }: { reader?: () => PushParts['repositories']; askMs?: number } = {},
+) {
   const loops = new Set<ReturnType<typeof createPushLoop>>();
   afterEach(async () => {
     await Promise.all([...loops].map((loop) => loop.stop()));
     loops.clear();
   });
   const git = {
+    /** Head of every branch; where it is empty, the head is that of the last call. */
     head: '',
+    heads: new Map<string, string | null>(),
+    defaultBranch: 'main',
     changes: { author: 'Grace', message: 'a change', paths: null } as RepositoryChanges,
     asked: [] as string[],
     failure: undefined as Error | undefined,
+    /** Failure of the question for the changes of a commit. */
+    changesFailure: undefined as { of: string; error: Error } | undefined,
+    /** Answers questions for heads once it is resolved. */
+    gate: Promise.resolve(),
   };
+  const repositoryOf = new Map<string, string>();
+  const headOf = (repository: string, branch: string) =>
+    git.head || (git.heads.get(`${repository} ${branch === 'HEAD' ? git.defaultBranch : branch}`) ?? null);
   const repositories = {
     head: async ({ branch }: { branch: string }) => {
       git.asked.push(`head ${branch}`);
       if (git.failure) throw git.failure;
       return git.head;
     },
-    changes: async ({ to }: { to: string }) => {
-      git.asked.push(`changes ${to}`);
+    heads: async ({ url, branches, signal }: { url: string; branches: readonly string[]; signal: AbortSignal }) => {
+      git.asked.push(`heads ${branches.toSorted().join(' ')}`);
+      await Promise.race([git.gate, once(signal, 'abort').then(() => Promise.reject(new RepositoryError('unreachable', `${url} did not answer in time.`)))]); // prettier-ignore
+      if (git.failure) throw git.failure;
+      const { host, pathname } = new URL(url);
+      const repository = `${host}${pathname.replace(/\.git$/, '')}`;
+      return new Map(branches.map((branch) => [branch, headOf(repository, branch)]));
+    },
+    changes: async ({ from, to }: { from: string | null; to: string }) => {
+      git.asked.push(`changes ${from} ${to}`);
+      if (git.changesFailure?.of === to) throw git.changesFailure.error;
       if (git.failure) throw git.failure;
       return git.changes;
     },
@@ -109,27 +135,42 @@ export function usePushes(app: TestApp) {
       .insertInto('git_webhook')
       .values({ id, organization_id: organizationId, repository, secret: sealed })
       .execute();
+    repositoryOf.set(gitWebhookPath(id), repository);
     return gitWebhookPath(id);
   }
 
-  const call = (hook: string, body: string, headers: Record<string, string>) =>
+  /** Calls a webhook again, or with a body that is not of the present head. */
+  const replay = (hook: string, body: string, headers: Record<string, string>) =>
     app.anonymous('POST', hook, body, headers);
+
+  /** Moves the branches of a repository as a body says, and calls the webhook. */
+  const call = (hook: string, body: string, headers: Record<string, string>) => {
+    for (const [branch, after] of headsIn(body)) {
+      const head = after === ZERO ? null : after;
+      git.heads.set(`${repositoryOf.get(hook)} ${branch}`, head);
+      if (git.head && head) git.head = head;
+    }
+    return replay(hook, body, headers);
+  };
 
   /** Sends a push as GitHub does. */
   const push = async (hook: string, options: PushOptions) => {
     const body = bodyOfPush(options);
-    return ok(await call(hook, body, headersOf('GITHUB', body)), 202);
+    return ok(await (options.isOld ? replay : call)(hook, body, headersOf('GITHUB', body)), 202);
   };
 
   const worker = () => {
-    const loop = createPushLoop({ platform: app.platform, kinds: KINDS, repositories }, newId());
+    const loop = createPushLoop(
+      { platform: app.platform, kinds: KINDS, repositories: reader?.() ?? repositories, ...(askMs ? { askMs } : {}) },
+      newId(),
+    );
     loops.add(loop);
     loop.start();
     return loop;
   };
 
-  /** Waits until every push is applied, and returns them in order. */
-  const applied = async ({ organizationId }: Actor) => {
+  /** Waits until every push is applied, and returns them in order. `hurry`: what was put off is due at once. */
+  const applied = async ({ organizationId }: Actor, { hurry = false } = {}) => {
     const find = () =>
       app.db
         .selectFrom('git_push')
@@ -140,6 +181,10 @@ export function usePushes(app: TestApp) {
     await expect
       .poll(
         async () => {
+          if (hurry)
+            await sql`update git_push set due_at = now() where asks + failures > 0 and status = 'WAITING'`.execute(
+              app.db,
+            );
           for (const loop of loops) loop.nudge();
           return (await find()).filter(({ status }) => status !== 'ENDED').length;
         },
@@ -165,10 +210,25 @@ export function usePushes(app: TestApp) {
     applicationIn,
     webhookOf,
     call,
+    replay,
     push,
     worker,
     applied,
     deployments,
     requested,
   };
+}
+
+/** Returns the branches and commits that a body names, as far as it makes sense. */
+function headsIn(body: string): [branch: string, after: string][] {
+  let read: any;
+  try {
+    read = JSON.parse(body);
+  } catch {
+    return [];
+  }
+  const changes = read?.push?.changes as any[] | undefined;
+  if (changes) return changes.map((change) => [change.new.name, change.new.target.hash]);
+  const branch = /^refs\/heads\/([^]+)$/.exec(String(read?.ref))?.[1];
+  return branch && typeof read.after === 'string' ? [[branch, read.after]] : [];
 }

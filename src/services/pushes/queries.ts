@@ -1,9 +1,18 @@
+import { storable } from '#kernel/storable.ts';
 import { json } from '#platform/database/json.ts';
-import { sql, type Database, type Scope } from '#platform/database/index.ts';
-import { leasedTable, type ClaimRequest, type RowClaim, type WorkReport } from '#platform/work/index.ts';
-import type { GitSource } from '#services/sources/git.ts';
-import { selectServices } from '#services/service/queries.ts';
+import { sql, type Database } from '#platform/database/index.ts';
+import {
+  idsInTurn,
+  leasedTable,
+  requireHeld,
+  type ClaimRequest,
+  type Columns,
+  type RowClaim,
+  type WorkReport,
+} from '#platform/work/index.ts';
+import type { ItemTable } from '#services/pushes/item-work.ts';
 import type { ServiceOutcome } from '#services/pushes/outcome.ts';
+import type { Push } from '#services/pushes/payload.ts';
 import type { Sender } from '#services/pushes/signature.ts';
 
 /** Channel that tells of new pushes. */
@@ -15,20 +24,40 @@ export interface RepositoryOf {
   repository: string;
 }
 
-/** Push that is not applied yet. */
-export interface PushRow extends RepositoryOf {
+/** Call or poll that is not applied yet, as it was read. */
+export interface PushRow {
   id: string;
-  /** Sender of the call; null for what a poll found. */
-  event: Sender | null;
-  body: string | null;
+  /** True for what a poll found: the repository has been asked. */
+  is_poll: boolean;
   branch: string | null;
   before_commit: string | null;
   after_commit: string | null;
-  environment_ids: string[] | null;
+  /** Pushes of a call, without their files. */
+  pushes: Push[];
+  /** Times that the repository did not confirm the push. */
+  asks: number;
+  /** Times in a row that the repository did not answer, and why. */
+  failures: number;
+  error: string | null;
+  /** Hours since the push came. */
+  hours: number;
+  /** False for a push that was put off and is not due. */
+  is_due: boolean;
+}
+
+/** Call whose body is not read yet. */
+export interface UnreadCall {
+  id: string;
+  event: Sender;
+  body: string | null;
 }
 
 /** Claim on a push, and with it on those to the same repository. */
-export interface PushClaim extends RowClaim, PushRow {
+export interface PushClaim extends RowClaim, RepositoryOf {
+  branch: string | null;
+  after_commit: string | null;
+  /** Environments that the push was put off for; null for a push to all. */
+  environment_ids: string[] | null;
   attempts: number;
 }
 
@@ -53,8 +82,16 @@ export async function insertPush(db: Database, { inSeconds = 0, ...push }: NewPu
     .values({ ...push, due_at: sql`now() + make_interval(secs => ${inSeconds})` })
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirst();
-  return numInsertedOrUpdatedRows > 0n;
+  const isNew = numInsertedOrUpdatedRows > 0n;
+  if (isNew) await wakeFirst(db, push);
+  return isNew;
 }
+
+/** Makes the push due for which its repository did not answer: the new ones wait behind it. The repository is asked every 10 seconds at most. */
+const wakeFirst = (db: Database, { organization_id, repository }: RepositoryOf) =>
+  sql`update git_push set due_at = least(due_at, greatest(now(), asked_at + interval '10 seconds')) where id in (
+    select id from git_push where organization_id = ${organization_id} and repository = ${repository} and status = 'WAITING'
+      and error is not null order by number limit 1 for update skip locked)`.execute(db);
 
 /** Counts the pushes of a repository that wait, up to a limit. */
 export async function countWaiting(db: Database, of: RepositoryOf, limit: number): Promise<number> {
@@ -70,182 +107,197 @@ const TABLE = leasedTable({
   waiting: 'WAITING',
   running: 'RUNNING',
   failed: sql`error is not null`,
+  // Their repositories do not answer.
+  retried: sql`failures > 0`,
 });
-
-export const { renew, end: endPush, giveBack: giveBackPush } = TABLE;
 
 /** Figures of pushes, for operators. */
 export const PUSH_REPORT: WorkReport = { name: 'git-pushes', status: TABLE.status };
 
-/** Claims the oldest pushes that are due, one of each repository: pushes to a repository are applied in the order of their arrival. */
+export const PUSHES: ItemTable = { report: PUSH_REPORT, renew: TABLE.renew, giveBack: TABLE.giveBack };
+
+/** Pushes of an organization that run at a time, in all processes: those that failed before have a share of their own. */
+const SHARE = 16;
+const SHARE_OF_FAILING = 4;
+
+/** Hours since a push came. */
+const HOURS = sql<number>`(extract(epoch from now() - created_at) / 3600)::float8`;
+
+/**
+ * Claims the oldest pushes that are due, one of each repository: pushes to a repository are applied in the order of their arrival. Those to a
+ * repository that does not answer wait for the first of them, which has the error. Organizations take turns, and each has a share of its own of the
+ * pushes that run: repositories that hang keep up those of no other organization, and those that failed before keep up none that did not.
+ */
 export async function claimPushes(db: Database, { limit, leaseSeconds }: ClaimRequest): Promise<PushClaim[]> {
+  const isOpen = sql`(w.status = 'WAITING' or ${TABLE.isLeft}) and w.due_at <= now()`;
+  const firstIds = sql`
+    select f.id from (
+      select distinct on (w.organization_id, w.repository) w.id, w.number, w.organization_id, w.repository from git_push w where ${isOpen} order by w.organization_id, w.repository, w.number
+    ) f where not exists (
+      select from git_push o where o.organization_id = f.organization_id and o.repository = f.repository
+        and o.status <> 'ENDED' and o.id <> f.id and (
+          (o.number < f.number and o.error is not null) or (o.status = 'RUNNING' and o.lease_until > clock_timestamp())))`;
+  const ids = idsInTurn('git_push', {
+    isDue: sql`${isOpen} and w.id in (${firstIds})`,
+    open: sql`status <> 'ENDED'`,
+    order: 'number',
+    limit,
+    share: SHARE,
+    failing: { is: sql`error is not null`, share: SHARE_OF_FAILING },
+  });
   const { rows } = await sql<PushClaim>`
-    update git_push set ${TABLE.claiming(leaseSeconds)} where id in (
-      select w.id from git_push w where (w.status = 'WAITING' or ${TABLE.isLeft}) and w.due_at <= now() and not exists (
-        select from git_push o where o.organization_id = w.organization_id and o.repository = w.repository
-          and o.status <> 'ENDED' and o.due_at <= now() and o.number < w.number)
-      order by w.number limit ${limit} for update skip locked)
-    returning id, organization_id, repository, event, body, branch, before_commit, after_commit, environment_ids, attempts,
-      claim_token as token`.execute(db);
+    update git_push set ${TABLE.claiming(leaseSeconds)} where id in (${ids})
+    returning id, organization_id, repository, branch, after_commit, environment_ids, attempts, claim_token as token`.execute(
+    db,
+  );
   return rows;
 }
 
-/** Lists the pushes to the repository of a claim that wait behind it. */
-export const listBehind = (db: Database, claim: PushClaim, limit: number): Promise<PushRow[]> =>
+/** Lists calls to the repository of a claim whose bodies are not read yet, oldest first. */
+export const listUnread = (db: Database, claim: PushClaim, limit: number): Promise<UnreadCall[]> =>
   db
     .selectFrom('git_push')
-    .select(['id', 'organization_id', 'repository', sql<Sender | null>`event`.as('event'), 'body', 'branch'])
-    .select(['before_commit', 'after_commit', 'environment_ids'])
+    .select(['id', sql<Sender>`event`.as('event'), 'body'])
     .where('organization_id', '=', claim.organization_id)
     .where('repository', '=', claim.repository)
-    .where('status', '=', 'WAITING')
-    .where('id', '<>', claim.id)
-    .where('environment_ids', 'is', null)
-    .where((where) => where.or([where('event', 'is not', null), where('before_commit', 'is not', null)]))
+    .where((where) => where.or([where('status', '=', 'WAITING'), where('id', '=', claim.id)]))
+    .where('event', 'is not', null)
+    .where('pushes', 'is', null)
     .orderBy('number')
     .limit(limit)
     .execute();
 
-/** Ends a push that was applied with the claim before it, in whose transaction this is. */
-export const endBehind = (db: Database, { organization_id, id }: PushRow, columns: object) =>
+/** Stores the pushes of a call in the place of its body. */
+export const storePushes = (db: Database, claim: PushClaim, id: string, pushes: Push[]) =>
   db
     .updateTable('git_push')
-    .set({ ...columns, ended_at: sql`clock_timestamp()` })
-    .where('organization_id', '=', organization_id)
+    .set({
+      pushes: json(pushes),
+      body: null,
+      branch: pushes[0]?.branch ?? null,
+      before_commit: pushes[0]?.before ?? null,
+      after_commit: pushes[0]?.after ?? null,
+    })
+    .where('organization_id', '=', claim.organization_id)
     .where('id', '=', id)
+    .where('status', '<>', 'ENDED')
     .execute();
 
-/** Locks the branch's record until the commit, and makes it first if there is none. */
-export async function lockBranch(db: Database, of: RepositoryOf, branch: string, id: string) {
-  const { organization_id, repository } = of;
-  await db
-    .insertInto('git_branch')
-    .values({ id, organization_id, repository, branch })
-    .onConflict((conflict) => conflict.columns(['organization_id', 'repository', 'branch']).doNothing())
+/** Lists the push of a claim and those that wait to its repository, oldest first. Calls whose bodies are not read are left out. */
+export const listBatch = (db: Database, claim: PushClaim): Promise<PushRow[]> =>
+  db
+    .selectFrom('git_push')
+    .select(['id', 'branch', 'before_commit', 'after_commit', 'asks', 'failures', 'error'])
+    .select(sql<boolean>`event is null`.as('is_poll'))
+    .select(
+      sql<Push[]>`coalesce((select jsonb_agg(p || '{"paths": null}') from jsonb_array_elements(pushes) p), '[]')`.as(
+        'pushes',
+      ),
+    )
+    .select(HOURS.as('hours'))
+    .select(sql<boolean>`due_at <= now()`.as('is_due'))
+    .where('organization_id', '=', claim.organization_id)
+    .where('repository', '=', claim.repository)
+    .where((where) => where.or([where('status', '=', 'WAITING'), where('id', '=', claim.id)]))
+    .where((where) => where.or([where('event', 'is', null), where('pushes', 'is not', null)]))
+    .where((where) => where.or([where('environment_ids', 'is', null), where('id', '=', claim.id)]))
+    .orderBy('number')
     .execute();
-  return db
-    .selectFrom('git_branch')
-    .select(['id', 'head'])
-    .where('organization_id', '=', organization_id)
-    .where('repository', '=', repository)
-    .where('branch', '=', branch)
-    .forUpdate()
-    .executeTakeFirstOrThrow();
+
+/** Returns the pushes of calls with their files, by the id of the call. */
+export async function listStoredPushes(db: Database, of: RepositoryOf, ids: string[]): Promise<Map<string, Push[]>> {
+  const rows = await db
+    .selectFrom('git_push')
+    .select(['id', sql<Push[] | null>`pushes`.as('pushes')])
+    .where('organization_id', '=', of.organization_id)
+    .where('id', '=', sql<string>`any(${ids})`)
+    .execute();
+  return new Map(rows.map(({ id, pushes }) => [id, pushes ?? []]));
 }
 
-/** Records the head of a branch, and puts off its next poll. */
-export const setHead = (db: Database, of: RepositoryOf, id: string, head: string | null, pollInSeconds: number) =>
-  db
-    .updateTable('git_branch')
-    .set({ head, polled: head, next_at: sql`greatest(next_at, now() + make_interval(secs => ${pollInSeconds}))` })
-    .where('organization_id', '=', of.organization_id)
-    .where('id', '=', id)
-    .execute();
+/** Ends pushes of the batch of a claim with the same outcome. Throws ClaimLost. */
+export const endRows = (db: Database, claim: PushClaim, ids: string[], columns: Columns<'git_push'>): Promise<void> =>
+  writeRows(db, claim, ids, { ...columns, ...RELEASED, ended_at: sql`clock_timestamp()` });
 
-/** Tells whether an applied push began at the commit: a push that ends there came late. */
-export async function isSucceeded(db: Database, of: RepositoryOf, branch: string, commit: string): Promise<boolean> {
-  const found = await db
+/** Puts off a push that its repository did not confirm. Throws ClaimLost. */
+export const putOffRow = (db: Database, claim: PushClaim, id: string, seconds: number): Promise<void> =>
+  writeRows(db, claim, [id], { ...NO_ERROR, ...waitingIn(seconds), asks: sql`asks + 1` });
+
+/** Puts off a push whose repository did not answer. Throws ClaimLost. */
+export const postponeRow = (
+  db: Database,
+  claim: PushClaim,
+  id: string,
+  { error, seconds }: { error: string; seconds: number },
+): Promise<void> =>
+  writeRows(db, claim, [id], {
+    ...waitingIn(seconds),
+    error: storable(error).slice(0, 500),
+    failures: sql`failures + 1`,
+    asked_at: sql`now()`,
+  });
+
+/** Forgets the error of pushes that are not due: their repository has answered. Throws ClaimLost. */
+export const forgetErrors = (db: Database, claim: PushClaim, ids: string[]): Promise<void> =>
+  writeRows(db, claim, ids, NO_ERROR);
+
+const RELEASED = { claim_token: null, lease_until: null };
+const NO_ERROR = { error: null, failures: 0 };
+
+const waitingIn = (seconds: number) => ({
+  ...RELEASED,
+  status: 'WAITING',
+  // A claim counted as an attempt.
+  attempts: sql`case when status = 'RUNNING' then greatest(attempts - 1, 0) else attempts end`,
+  due_at: sql`now() + make_interval(secs => ${seconds})`,
+});
+
+/** Writes rows of the batch of a claim, in whose transaction this is. Throws ClaimLost if another process has one of them. */
+async function writeRows(db: Database, claim: PushClaim, ids: string[], columns: Columns<'git_push'>): Promise<void> {
+  if (ids.includes(claim.id)) await TABLE.write(db, claim, columns);
+  const others = ids.filter((id) => id !== claim.id);
+  if (others.length === 0) return;
+  const { numUpdatedRows } = await db
+    .updateTable('git_push')
+    .set(columns as object)
+    .where('organization_id', '=', claim.organization_id)
+    .where('id', '=', sql<string>`any(${others})`)
+    .where('status', '=', 'WAITING')
+    .executeTakeFirst();
+  requireHeld(Number(numUpdatedRows) === others.length);
+}
+
+/** Returns those of the commits, by branch, at which applied pushes began: pushes that end there came late. */
+export async function listSucceeded(
+  db: Database,
+  of: RepositoryOf,
+  { branches, commits }: { branches: string[]; commits: string[] },
+): Promise<Map<string, string[]>> {
+  const rows = await db
     .selectFrom('git_push')
-    .select('id')
+    .select(['branch', 'before_commit'])
+    .distinct()
     .where('organization_id', '=', of.organization_id)
     .where('repository', '=', of.repository)
     .where('status', '=', 'ENDED')
-    .where('branch', '=', branch)
-    .where('before_commit', '=', commit)
-    .limit(1)
-    .executeTakeFirst();
-  return found !== undefined;
+    .where('branch', '=', sql<string>`any(${branches})`)
+    .where('before_commit', '=', sql<string>`any(${commits})`)
+    .where('error', 'is', null)
+    .execute();
+  const byBranch = Map.groupBy(rows, ({ branch }) => branch!);
+  return new Map([...byBranch].map(([branch, found]) => [branch, found.map(({ before_commit: commit }) => commit!)]));
 }
 
-/** Condition on services with `auto_deploy`, as the index has it. */
-export const DEPLOYS_ITSELF = sql<boolean>`coalesce(service.spec ->> 'auto_deploy', service.spec -> 'auto_deploy_config' ->> 'auto_deploy') = 'true'`;
-
-/** Services of an organization with `auto_deploy`, those of an environment beside each other. */
-export const listAutoDeployed = (db: Database, scope: Scope) =>
-  selectServices(db)
-    .where('service.organization_id', '=', scope.organizationId)
-    .where(DEPLOYS_ITSELF)
-    .where('service.deleting', '=', false)
-    .where('environment.deleting', '=', false)
-    .orderBy('service.environment_id')
-    .orderBy('service.id')
-    .execute();
-
-/** Sources of an organization's services without `auto_deploy` whose repository has a name. */
-export const listOtherSources = (db: Database, scope: Scope, name: string) =>
-  db
-    .selectFrom('service')
-    .select(['id', sql<GitSource>`spec -> 'git_repository'`.as('source')])
-    .where('organization_id', '=', scope.organizationId)
-    .where(sql<boolean>`lower(spec -> 'git_repository' ->> 'name') = ${name}`)
-    .where(sql<boolean>`not coalesce(${DEPLOYS_ITSELF}, false)`)
-    .where('observed', 'is', null)
-    .execute();
-
-/** Counts those services that are there and are not being deleted. */
-export async function countPresent(db: Database, scope: Scope, ids: string[]): Promise<number> {
-  const row = await db
-    .selectFrom('service')
-    .select(sql<number>`count(*)::int`.as('present'))
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', '=', sql<string>`any(${ids})`)
-    .where('deleting', '=', false)
-    .executeTakeFirstOrThrow();
-  return row.present;
-}
-
-/** Locks services until the commit, in the order of their ids. */
-export const lockServices = (db: Database, scope: Scope, ids: string[]) =>
-  db
-    .selectFrom('service')
-    .select('id')
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', '=', sql<string>`any(${ids})`)
-    .orderBy('id')
-    .forNoKeyUpdate()
-    .execute();
-
-/** Records the newest commit of services: those that run another one are out of date. */
-export const setNewestCommit = (db: Database, scope: Scope, ids: string[], commit: string) =>
-  db
-    .updateTable('service')
-    .set({ newest_commit: commit })
-    .where('organization_id', '=', scope.organizationId)
-    .where('id', '=', sql<string>`any(${ids})`)
-    .where(sql<boolean>`newest_commit is distinct from ${commit}`)
-    .execute();
-
-/** Services whose last deployment has removed them. */
-export async function listUninstalled(db: Database, scope: Scope, ids: string[]): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
-    select s.id from service s where s.organization_id = ${scope.organizationId} and s.id = any(${ids}) and s.wanted = 'absent'
-      and (select d.action from deployment_service d where d.service_id = s.id order by d.number desc limit 1)
-        in ('UNINSTALL', 'DELETE')`.execute(db);
-  return rows.map(({ id }) => id);
-}
-
-/** Services that a deployment of the environment which has not ended has. */
-export async function listUnderWay(db: Database, scope: Scope, environmentId: string): Promise<Set<string>> {
-  const rows = await db
-    .selectFrom('deployment_service')
-    .innerJoin('deployment', 'deployment.id', 'deployment_service.deployment_id')
-    .select('deployment_service.service_id')
-    .where('deployment.organization_id', '=', scope.organizationId)
-    .where('deployment.environment_id', '=', environmentId)
-    .where('deployment.status', '<>', 'ENDED')
-    .execute();
-  return new Set(rows.map((row) => row.service_id));
-}
-
-/** Writes what became of a push, and forgets its body. */
+/** Columns that say what became of a push: what its call said is forgotten. */
 export const outcomeColumns = (outcome: ServiceOutcome[] | null, error: string | null) => ({
   status: 'ENDED',
   body: null,
+  pushes: null,
   outcome: outcome && json(outcome),
   error,
 });
 
-/** Deletes pushes that ended a month ago, by when a repeated call is refused by its commit alone. */
+/** Deletes pushes that ended a month ago. A call that is repeated later moves no branch: its repository is asked. */
 export const removeOldPushes = (db: Database) =>
   db
     .deleteFrom('git_push')

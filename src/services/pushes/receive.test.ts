@@ -166,17 +166,55 @@ test('a webhook is of one organization: two that have the same repository get th
   expect(await requested(there)).toEqual([]);
 });
 
-test('callers without a signature are limited, and do not keep out a provider that has called before', async () => {
+test('repositories of two servers on the ports of one host are two', async () => {
+  const admin = await app.organization();
+  const environment = await environmentOf(admin);
+  const at = (port: string) => ({
+    git_repository: { url: `https://git.invalid${port}/acme/shop.git`, branch: 'main' },
+  });
+  const web = await applicationIn(admin, environment, at(':3000'));
+  const api = await applicationIn(admin, environment, at(':4000'));
+  const plain = await applicationIn(admin, environment, at(':443'));
+  const hook = await webhookOf(admin, 'git.invalid:3000/acme/shop');
+  const body = bodyOfPush({ before: a, after: b });
+  await call(hook, body, headersOf('GITHUB', body));
+  worker();
+  await applied(admin);
+  expect(await requested(environment)).toEqual([{ [web]: b }]);
+  const other = await webhookOf(admin);
+  const second = bodyOfPush({ before: b, after: a });
+  await call(other, second, headersOf('GITHUB', second));
+  await applied(admin);
+  expect(await requested(environment)).toEqual([{ [web]: b, [plain]: a }]);
+  expect(JSON.stringify(await requested(environment))).not.toContain(api);
+});
+
+test('calls without a signature are limited for their webhook, and keep out neither its provider nor those of other webhooks', async () => {
+  const admin = await app.organization();
+  const flooded = await webhookOf(admin);
+  const other = await webhookOf(admin, 'git.invalid/acme/other');
+  const send = (hook: string, after: string) => {
+    const body = bodyOfPush({ before: ZERO, after });
+    return call(hook, body, headersOf('GITHUB', body));
+  };
+  const forge = (hook: string) => call(hook, '{}', headersOf('GITHUB', '{}', { secret: 'another' }));
+  const statuses = [];
+  for (let n = 0; n < 62; n++) statuses.push((await forge(flooded)).status);
+  expect([statuses[0], ...statuses.slice(-2)]).toEqual([404, 429, 429]);
+  // All calls of this test come from one address.
+  expect((await send(other, a)).status).toBe(202);
+  for (let n = 0; n < 62; n++) statuses.push((await forge(other)).status);
+  expect((await send(other, b)).status).toBe(202);
+});
+
+test('calls for webhooks that are not there get the same answers, and keep out no provider', async () => {
   const admin = await app.organization();
   const hook = await webhookOf(admin);
-  const later = await webhookOf(admin, 'git.invalid/acme/other');
-  const push = (after: string) => bodyOfPush({ before: ZERO, after });
-  const first = push(a);
-  expect((await call(hook, first, headersOf('GITHUB', first))).status).toBe(202);
+  for (let n = 0; n < 100; n++) expect((await call(`/gitWebhook/${newId()}`, '{}', headersOf('GITHUB', '{}'))).status).toBe(404); // prettier-ignore
+  const body = bodyOfPush({ before: ZERO, after: a });
+  expect((await call(hook, body, headersOf('GITHUB', body))).status).toBe(202);
+  const none = `/gitWebhook/${newId()}`;
   const statuses = [];
-  for (let n = 0; n < 62; n++) statuses.push((await call(`/gitWebhook/${newId()}`, '{}', {})).status);
-  expect(statuses.slice(-2)).toEqual([429, 429]);
-  expect((await call(later, first, {})).status).toBe(429);
-  const second = push(b);
-  expect((await call(hook, second, headersOf('GITHUB', second))).status).toBe(202);
+  for (let n = 0; n < 62; n++) statuses.push((await call(none, '{}', headersOf('GITHUB', '{}'))).status);
+  expect([statuses[0], ...statuses.slice(-2)]).toEqual([404, 429, 429]);
 });

@@ -20,24 +20,24 @@ interface Dialect {
   delivery: string[];
   /** Header with the signature, or with the secret itself. */
   proof: string;
-  /** Makes the header's right value. */
-  prove(secret: string, body: string): string;
+  /** Right value of that header: the secret, or the HMAC of the body behind a label. */
+  form: 'secret' | { label: string };
 }
 
-const hmac = (secret: string, body: string): string => createHmac('sha256', secret).update(body).digest('hex');
-const labelled = (secret: string, body: string): string => `sha256=${hmac(secret, body)}`;
+const HMAC = { label: '' };
+const LABELLED = { label: 'sha256=' };
 
 /** Headers by sender. Gitea comes first: it also sends the headers of GitHub. */
 const DIALECTS: Record<Sender, Dialect> = {
-  GITEA: { event: 'x-gitea-event', delivery: ['x-gitea-delivery'], proof: 'x-gitea-signature', prove: hmac },
-  GITHUB: { event: 'x-github-event', delivery: ['x-github-delivery'], proof: 'x-hub-signature-256', prove: labelled },
+  GITEA: { event: 'x-gitea-event', delivery: ['x-gitea-delivery'], proof: 'x-gitea-signature', form: HMAC },
+  GITHUB: { event: 'x-github-event', delivery: ['x-github-delivery'], proof: 'x-hub-signature-256', form: LABELLED },
   GITLAB: {
     event: 'x-gitlab-event',
     delivery: ['idempotency-key', 'x-gitlab-event-uuid'],
     proof: 'x-gitlab-token',
-    prove: (secret) => secret,
+    form: 'secret',
   },
-  BITBUCKET: { event: 'x-event-key', delivery: ['x-request-uuid'], proof: 'x-hub-signature', prove: labelled },
+  BITBUCKET: { event: 'x-event-key', delivery: ['x-request-uuid'], proof: 'x-hub-signature', form: LABELLED },
 };
 
 const LONGEST_ID = 255;
@@ -55,11 +55,22 @@ export function callOf(headers: CallHeaders): WebhookCall | undefined {
   return undefined;
 }
 
-/** Checks the signature or the token of a call in constant time. */
-export function isProven(headers: CallHeaders, { sender }: WebhookCall, secret: string, body: string): boolean {
-  const { proof, prove } = DIALECTS[sender];
-  const [given, right] = [headerOf(headers, proof) ?? '', prove(secret, body)];
-  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', right, 'buffer'));
+/** Checks the signature or the token of a call in constant time. The body may come in parts. */
+export async function isProven(
+  headers: CallHeaders,
+  { sender }: WebhookCall,
+  secret: string,
+  body: Iterable<string> | AsyncIterable<Buffer>,
+): Promise<boolean> {
+  const { proof, form } = DIALECTS[sender];
+  const right = form === 'secret' ? secret : `${form.label}${await hmacOf(secret, body)}`;
+  return timingSafeEqual(hash('sha256', headerOf(headers, proof) ?? '', 'buffer'), hash('sha256', right, 'buffer'));
+}
+
+async function hmacOf(secret: string, body: Iterable<string> | AsyncIterable<Buffer>): Promise<string> {
+  const hmac = createHmac('sha256', secret);
+  for await (const part of body) hmac.update(part);
+  return hmac.digest('hex');
 }
 
 /** Tells whether an event is a push to branches. */

@@ -110,9 +110,16 @@ const placeOfPresent = ({ organizationId, cluster_runtime: runtime, spec }: Serv
   spec,
 });
 
-/** Lists set options that are stored and answered for existing clients, but have no effect yet. */
+/** Lists set options that are stored and answered for existing clients, but have no effect on the service. */
 function idleOptions(kind: Kind, view: Record<string, unknown>): string[] {
-  return view.auto_preview === true && !kind.capabilities?.imagePreview
-    ? ['auto_preview: this release makes previews of images only, and none for pull requests']
+  return view.auto_preview === true && !kind.capabilities?.imagePreview && !isFromGit(view)
+    ? ['auto_preview: previews are made for pull requests of a git repository, which this service has none of']
     : [];
+}
+
+/** Tells whether a service has a git repository, as its kind answers that: its own one, or that of the values of a chart. */
+function isFromGit({ git_repository: own, source, values_override: values }: Record<string, unknown>): boolean {
+  const { docker, git } = (source ?? {}) as { docker?: unknown; git?: unknown };
+  const { file } = (values ?? {}) as { file?: { git?: unknown } | null };
+  return Boolean(own ?? docker ?? git ?? file?.git);
 }

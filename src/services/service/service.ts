@@ -6,6 +6,7 @@ import { takenNames } from '#platform/database/taken-name.ts';
 import { audit, type SubTargetType, type TargetType } from '#platform/events/audit.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { CommonInput, Kind, ShownKind } from '#services/kind.ts';
+import { refuseForeignAutoDeploy } from '#services/service/foreign-refs.ts';
 import * as queries from '#services/service/queries.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
@@ -44,6 +45,7 @@ export async function createService(context: Context, kind: Kind, environment: E
     runtime: environment.runtime,
   };
   const spec = await kind.toSpec(context, place, input, null);
+  refuseForeignAutoDeploy(kind, spec, null);
   const service = {
     id,
     organization_id: organizationId,
@@ -78,6 +80,7 @@ export async function editService(context: Context, kind: Kind, service: Service
   const { organizationId, environmentId } = service;
   const place = { organizationId, environmentId, serviceId: service.id, service, runtime: service.cluster_runtime };
   const spec = await kind.toSpec(context, place, input, service.spec);
+  refuseForeignAutoDeploy(kind, spec, service.spec);
   const hasOwnIcon = service.icon_uri !== iconOf(context, kind, service.spec);
   return change(context, kind, service, {
     name: input.name?.trim() ?? service.name,

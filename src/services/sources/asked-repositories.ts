@@ -41,7 +41,9 @@ export async function askRepositories(
     // The fake runtime asks only folders of this machine. An unknown token is refused with the rest of the body.
     if (stored.has(url) || (runtime === 'fake' && !isLocal(url)) || (token && !isId(token))) return;
     try {
-      const address = { organizationId, url, branch: 'HEAD', gitTokenId: token || null, signal: limit };
+      // Folders of this machine are read without a token.
+      const gitTokenId = isLocal(url) ? null : token || null;
+      const address = { organizationId, url, branch: 'HEAD', gitTokenId, signal: limit };
       const branch = await repositories.defaultBranch(address);
       if (!repository.branch && branch !== undefined) repository.branch = branch;
     } catch (error) {

@@ -11,12 +11,14 @@ const hash = (algorithm: 'sha1' | 'sha256', ...parts: string[]): string =>
 
 /**
  * Makes the sources for the fake runtime. It reads repositories of this machine, and images whose names begin with one of its loopback
- * addresses; others are never asked. The same address always stands for the same commit or image, and a checkout of it is an empty folder.
+ * addresses; others are never asked. Uploaded folders are real. The same address always stands for the same commit or image, and a
+ * checkout of it is an empty folder.
  */
 export const createPretendedSources = (real: Real): Sources => ({
-  resolve: (request) => (isHere(request.url) ? real.resolve(request) : Promise.resolve(commitOf(request))),
+  resolve: async (request) =>
+    isHere(request.url) ? real.resolve(request) : ((await real.findUploaded(request)) ?? commitOf(request)),
   checkout: async (request) => {
-    if (isHere(request.url)) return real.checkout(request);
+    if (isHere(request.url) || request.uploadedFor !== undefined) return real.checkout(request);
     await mkdir(request.directory, { recursive: true });
     request.log('The fake runtime clones nothing.');
   },

@@ -5,7 +5,7 @@ import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '
 
 type Sources = Pick<
   OrganizationSources,
-  'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles' | 'head' | 'changes'
+  'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles' | 'head' | 'heads' | 'changes'
 >;
 
 /** Creates the git reader of the endpoints, with their errors. */
@@ -17,6 +17,7 @@ export function createRepositoryReader(sources: Sources): RepositoryReader {
     readFile: (request) => translated(request, sources.readFile(request)),
     listFiles: (request) => translated(request, sources.listFiles(request)),
     head: (request) => translated(request, sources.head(request)),
+    heads: (request) => translated(request, sources.heads(request)),
     changes: (request) => translated(request, sources.changes(request)),
   };
 }
@@ -41,6 +42,9 @@ async function translated<T>({ url, signal }: RepositoryAddress, read: Promise<T
 const none = () =>
   Promise.reject(new RepositoryError('unreachable', 'Repositories cannot be read here: the program runs without git.'));
 
+/** Refuses every folder, for the same programs. */
+export const noFolders = (): Promise<never> => none();
+
 /** Reader that refuses every call, for programs that need only the routes, such as the API document. */
 export const noRepositories: RepositoryReader = {
   defaultBranch: none,
@@ -49,5 +53,6 @@ export const noRepositories: RepositoryReader = {
   readFile: none,
   listFiles: none,
   head: none,
+  heads: none,
   changes: none,
 };

@@ -38,15 +38,21 @@ export interface RepositoryReader {
   /** Returns the newest commits of the branch, newest first. */
   listCommits(address: RepositoryAddress & { limit: number }): Promise<RepositoryCommit[]>;
   /** Returns the commit at the head of the branch, or the named one. */
-  resolve(address: RepositoryAddress & { commitId: string | null }): Promise<Omit<RepositoryCommit, 'email'>>;
+  resolve(
+    address: RepositoryAddress & { commitId: string | null; serviceId?: string },
+  ): Promise<Omit<RepositoryCommit, 'email'>>;
   /** Returns the text of a file at the head of the branch; undefined if there is none. */
   readFile(address: RepositoryAddress & { path: string }): Promise<string | undefined>;
   /** Returns the paths of the files at the head of the branch. */
   listFiles(address: RepositoryAddress): Promise<string[]>;
   /** Returns the commit at the head of the branch, without fetching anything. */
   head(address: RepositoryAddress): Promise<string>;
-  /** Returns what the commit `to` of the branch has changed since `from`. */
-  changes(address: RepositoryAddress & { from: string | null; to: string }): Promise<RepositoryChanges>;
+  /** Returns the commits at the heads of branches, null for those that are not there. The branch of the address is ignored. */
+  heads(address: RepositoryAddress & { branches: readonly string[] }): Promise<Map<string, string | null>>;
+  /** Returns what the commit `to` of the branch has changed since `from`; with `sinceFork` since the last commit that both have in common. */
+  changes(
+    address: RepositoryAddress & { from: string | null; to: string; sinceFork?: boolean },
+  ): Promise<RepositoryChanges>;
 }
 
 /** Failed read of a repository; the message is for the user who gave its address. */

@@ -32,6 +32,8 @@ export interface StateServer {
    * from then on. Throws if this machine has no such address.
    */
   urlAt(host: string, owner: StateOwner): Promise<string>;
+  /** Listens on an address of this machine. Throws if that is not possible; `urlAt` tries it again. */
+  listen(host: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -64,16 +66,20 @@ export function createStateServer(
     port = (server.address() as AddressInfo).port;
     return server;
   };
+  const listenOnce = async (host: string): Promise<void> => {
+    const present = listeners.get(host);
+    // One after another: the first decides the port.
+    const listener = present ?? Promise.allSettled(listeners.values()).then(() => listen(host));
+    if (!present) {
+      listeners.set(host, listener);
+      listener.catch(() => listeners.delete(host));
+    }
+    await listener;
+  };
   return {
+    listen: listenOnce,
     urlAt: async (host, owner) => {
-      const present = listeners.get(host);
-      // One after another: the first decides the port.
-      const listener = present ?? Promise.allSettled(listeners.values()).then(() => listen(host));
-      if (!present) {
-        listeners.set(host, listener);
-        listener.catch(() => listeners.delete(host));
-      }
-      await listener;
+      await listenOnce(host);
       const base = options.publicUrl || `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
       return `${base}/terraform-state/${owner.organizationId}/${owner.serviceId}`;
     },

@@ -19,6 +19,16 @@ const PAUSE_MS = { fake: 50, real: 400 };
 const ENVIRONMENTS = 2;
 const SERVICES = 2;
 
+/** Services that users have and act on. */
+export interface Services {
+  /** Kind of them, as paths name it. */
+  kind: 'application' | 'container';
+  /** Creates one in the environment and returns its id. */
+  make(actor: HttpActor, environmentId: string, name: string): Promise<string>;
+}
+
+const APPLICATIONS: Services = { kind: 'application', make: (actor, id, name) => actor.application(id, name) };
+
 /** User with environments and services, who makes random requests. */
 class User {
   readonly acknowledged: Acknowledged = { deployments: [], deleted: [] };
@@ -27,10 +37,12 @@ class User {
   readonly #actor: HttpActor;
   readonly #random: Random;
   readonly #machine: Machine;
+  readonly #services: Services;
   readonly #environments: { id: string; services: string[] }[] = [];
   #names = 0;
 
-  constructor(actor: HttpActor, random: Random, machine: Machine) {
+  constructor(actor: HttpActor, random: Random, { machine, services = APPLICATIONS }: KillOptions) {
+    this.#services = services;
     this.#actor = actor;
     this.#random = random;
     this.#machine = machine;
@@ -41,7 +53,8 @@ class User {
     while (this.#environments.length < ENVIRONMENTS)
       this.#environments.push({ id: await this.#actor.environment(`p ${++this.#names}`), services: [] });
     for (const { id, services } of this.#environments)
-      while (services.length < SERVICES) services.push(await this.#actor.application(id, `s ${++this.#names}`));
+      while (services.length < SERVICES)
+        services.push(await this.#services.make(this.#actor, id, `s ${++this.#names}`));
   }
 
   /** Makes one random request and records it if it succeeds. */
@@ -50,13 +63,14 @@ class User {
     await this.fill();
     const environment = this.#random.pick(this.#environments);
     const service = this.#random.pick(environment.services);
+    const one = `/${this.#services.kind}/${service}`;
     const path = this.#random.pick([
-      `/application/${service}/deploy`,
-      `/application/${service}/deploy`,
-      `/application/${service}/redeploy`,
-      `/application/${service}/stop`,
-      `/application/${service}/restart-service`,
-      `/application/${service}/uninstall`,
+      `${one}/deploy`,
+      `${one}/deploy`,
+      `${one}/redeploy`,
+      `${one}/stop`,
+      `${one}/restart-service`,
+      `${one}/uninstall`,
       `/environment/${environment.id}/deploy`,
       `/environment/${environment.id}/stop`,
       `/environment/${environment.id}/cancelDeployment`,
@@ -72,7 +86,7 @@ class User {
   }
 
   async #delete(environment: { services: string[] }, service: string): Promise<void> {
-    const answer = await this.#call('DELETE', `/application/${service}`);
+    const answer = await this.#call('DELETE', `/${this.#services.kind}/${service}`);
     if (answer && ![204, 404].includes(answer.status)) this.#tell('DELETE', answer);
     if (answer?.status === 204) this.acknowledged.deleted.push(service);
     // Without an answer the service may or may not be deleted: use another from now on.
@@ -132,26 +146,29 @@ export interface KillOptions {
   kills: number;
   /** Runtime that is asked which workloads run; without it the fake runtime's folder is read. */
   runtime?: Runtime;
+  /** Administrators of organizations that are there; by default three are made, with clusters on the runtime. */
+  actors?: HttpActor[];
+  /** Services that are acted on; by default applications. */
+  services?: Services;
 }
 
 /**
  * Kills processes at random instants and starts them again while several users make requests. After each round, once all is quiet, nothing
  * may be lost, duplicated, or left in progress. SEED repeats a run.
  */
-export async function killAtRandom({ machine, receiver, kills, runtime }: KillOptions): Promise<void> {
+export async function killAtRandom(options: KillOptions): Promise<void> {
+  const { machine, receiver, kills, runtime } = options;
   const seed = seedOf();
   console.log(`SEED=${seed}`);
   const random = makeRandom(seed);
-  const node = runtime ? await machine.nodeId() : null;
   const users: User[] = [];
-  for (let index = 0; index < ACTORS; index++) {
-    const actor = await machine.organization(`organization ${index}`, { runtime: runtime?.name, node });
+  for (const actor of options.actors ?? (await makeActors(machine, runtime))) {
     await actor.ask('POST', `/organization/${actor.organizationId}/webhook`, 201, {
       target_url: receiver.url,
       events: ['DEPLOYMENT_STARTED', 'DEPLOYMENT_SUCCESSFUL', 'DEPLOYMENT_FAILURE', 'DEPLOYMENT_CANCELLED'],
       enabled: true,
     });
-    users.push(new User(actor, makeRandom(random.below(2 ** 31)), machine));
+    users.push(new User(actor, makeRandom(random.below(2 ** 31)), options));
     await users.at(-1)!.fill();
   }
   for (let killed = 0; killed < kills;) {
@@ -187,6 +204,14 @@ export async function killAtRandom({ machine, receiver, kills, runtime }: KillOp
   const requests = users.reduce((sum, user) => sum + user.requests, 0);
   console.log(`${kills} kills, ${requests} requests, ${rows[0]!.n} deployments, ${rows[0]!.good} of them succeeded`);
   expect(rows[0]!.good).toBeGreaterThan(kills / 2);
+}
+
+async function makeActors(machine: Machine, runtime: Runtime | undefined): Promise<HttpActor[]> {
+  const node = runtime ? await machine.nodeId() : null;
+  const actors: HttpActor[] = [];
+  for (let index = 0; index < ACTORS; index++)
+    actors.push(await machine.organization(`organization ${index}`, { runtime: runtime?.name, node }));
+  return actors;
 }
 
 /** Kills a process at a random instant and starts it again. */

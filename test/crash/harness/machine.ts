@@ -14,11 +14,12 @@ import { openInstallation, readVaultKeys } from '#platform/vault/key.ts';
 import { makeAdministrator, makeAdministratorToken, makeOrganization } from '#resources/organization/bootstrap.ts';
 import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
 import { HttpActor } from '#test/crash/harness/actor.ts';
-import { freePort, startService, type ChildOfTest, type ServiceProcess } from '#test/crash/harness/process.ts';
+import { startService, type ChildOfTest, type ServiceProcess } from '#test/crash/harness/process.ts';
 import { until } from '#test/crash/harness/until.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
 import { makeRepositoryRoot, type RepositoryRoot, type TestRepository } from '#test/harness/repository.ts';
 import { MADE_IMAGES } from '#test/harness/made-images.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 const EXAMPLE = path.join(import.meta.dirname, '../../../examples/hello');
 

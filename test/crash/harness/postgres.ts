@@ -1,4 +1,15 @@
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -18,6 +29,10 @@ export interface OwnPostgres {
   /** Stops it without waiting for its clients: `immediate` like a crash, `fast` in order. Resolves when it is gone. */
   end(how: 'immediate' | 'fast'): Promise<void>;
   start(): Promise<void>;
+  /** Keeps a copy of the data, as a standby that receives nothing from here on. The server ends and starts for that. */
+  cutStandbyOff(): Promise<void>;
+  /** Kills it; the standby goes on in its place, on a timeline of its own. */
+  failOver(): Promise<void>;
   readonly running: boolean;
   close(): Promise<void>;
 }
@@ -34,6 +49,11 @@ export async function startOwnPostgres(
   const direct = { ...first.config, database };
   const relay = await startRelay(path.join(first.config.host!, '.s.PGSQL.5432'));
   const data = path.join(directory, 'data');
+  const standby = path.join(directory, 'standby');
+  const end = async (how: 'immediate' | 'fast'): Promise<void> => {
+    process.kill(embeddedPostmaster(directory)!, how === 'fast' ? 'SIGINT' : 'SIGQUIT');
+    await until('PostgreSQL has ended', () => processesIn(data).length === 0);
+  };
   return {
     directory,
     direct,
@@ -42,9 +62,20 @@ export async function startOwnPostgres(
     get running() {
       return processesIn(data).length > 0;
     },
-    end: async (how) => {
-      process.kill(embeddedPostmaster(directory)!, how === 'fast' ? 'SIGINT' : 'SIGQUIT');
-      await until('PostgreSQL has ended', () => processesIn(data).length === 0);
+    end,
+    cutStandbyOff: async () => {
+      await end('fast');
+      execFileSync('cp', ['-a', '--', data, standby]);
+      await boot();
+    },
+    failOver: async () => {
+      await end('immediate');
+      rmSync(data, { recursive: true });
+      renameSync(standby, data);
+      // It recovers what it has, and then begins its timeline as a promoted standby does.
+      writeFileSync(path.join(data, 'recovery.signal'), '');
+      appendFileSync(path.join(data, 'postgresql.auto.conf'), "restore_command = 'false'\n");
+      await boot();
     },
     start: async () => void (await boot()),
     close: async () => {

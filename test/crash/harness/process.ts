@@ -1,8 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { createServer, type AddressInfo } from 'node:net';
-import path from 'node:path';
-
-const MAIN = path.join(import.meta.dirname, '../../../src/main.ts');
+import { bundledProgram } from '#test/harness/bundled-program.ts';
 
 /** Length of the kept output of a process, in characters: enough to see why it ended. */
 const KEPT_OUTPUT = 100_000;
@@ -98,14 +95,14 @@ export interface ServiceProcess extends ChildOfTest {
   operationsUrl: string;
 }
 
-/** Starts the real program and returns it once it is ready. */
+/** Starts the real program, bundled as `npm start` runs it, and returns it once it is ready. */
 export async function startService(
   name: string,
   role: ServiceProcess['role'],
   env: NodeJS.ProcessEnv,
   onStart: (child: ChildOfTest) => void = () => undefined,
 ): Promise<ServiceProcess> {
-  const child = startChild(MAIN, ['start'], { ...env, QUARTERDECK_ROLE: role });
+  const child = startChild(await bundledProgram(), ['start'], { ...env, QUARTERDECK_ROLE: role });
   onStart(child);
   const text = await child.says(/token {8}in .*\n/);
   const url = /API +(http\S+)/.exec(text)?.[1] ?? null;
@@ -117,13 +114,4 @@ export async function startService(
     url: { value: url },
     operationsUrl: { value: operationsUrl },
   }) as ServiceProcess;
-}
-
-/** Returns a port that is free now, for servers that must restart under the same port. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -15,6 +15,8 @@ const OPTIONS: Partial<Record<Format, unknown>> = {
   'json-shape': { shape: { values: [{ id: true, tags: [true] }] } },
   'argo-cd': { list: 'resources' },
   yaml: { maxAliasCount: 100, merge: true },
+  manifest: { before: '' },
+  'chart-object': { group: '/api/v1', resource: 'configmaps', namespace: 'qd-own' },
   'dockerfile-reach': { variables: {}, separatesCaches: true, hereDocuments: true },
 };
 
@@ -85,6 +87,10 @@ const HOSTILE: [name: string, format: Format, text: string][] = [
       })),
     }),
   ],
+  ['an object of a chart with a million others in it', 'chart-object', `{"a":[${'{},'.repeat(1_000_000)}{}]}`],
+  ['an object of a chart of lists in lists', 'chart-object', `{"a":${'['.repeat(2_000_000)}${']'.repeat(2_000_000)}}`],
+  ['an object of a chart with a long name', 'chart-object', `{"metadata":{"name":"${'a'.repeat(4_000_000)}"}}`],
+  ['a manifest of 50,000 objects', 'manifest', lines(50_000, (n) => `---\nkind: A\nmetadata: {name: a${n}}`)],
   ['an index of 100,000 charts', 'chart-index', `entries:\n${lines(100_000, (n) => `  c${n}: [{version: 1}]`)}`],
   [
     'an index of 19,000 charts',

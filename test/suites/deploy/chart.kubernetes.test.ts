@@ -283,6 +283,15 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     await expect.poll(served).toBe('release 1');
   });
 
+  test('serves the states of Terraform at the URL that its workers hand out', { timeout: 60_000 }, async () => {
+    const [worker] = await podsOf('worker');
+    const script = `fetch(process.env.QUARTERDECK_TERRAFORM_STATE_URL + '/terraform-state/a/b').then(({ status }) => console.log(status))`;
+    expect(await api.exec(NAMESPACE, worker!, ['node', '--eval', script], EXEC_MS)).toMatchObject({
+      status: 'Success',
+      stdout: expect.stringContaining('401'),
+    });
+  });
+
   test(
     'is upgraded under load: no request fails, and a deployment meanwhile is carried out',
     { timeout: 180_000 },

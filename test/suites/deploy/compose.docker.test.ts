@@ -1,7 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
-import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
@@ -13,6 +11,7 @@ import { embeddedBinaries } from '#platform/database/embedded.ts';
 import { addBusybox, addFile, addLibraries, importImage } from '#test/harness/docker-images.ts';
 import { addBase, contextFiles, filesBelow, imageConfig, packageFiles } from '#test/harness/own-image.ts';
 import { readCompose, type ComposeFile, type ComposeService } from '#test/suites/deploy/compose-file.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 const { socketPath } = inject('docker');
 const docker = new Docker({ socketPath });
@@ -74,15 +73,6 @@ async function build(): Promise<void> {
   ]);
   const said = await text(answer);
   expect(said, said.slice(-2000)).toContain('Successfully built');
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Sources of binds that are not on the machine of the tests. */

@@ -1,25 +1,20 @@
 import { readFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
-import type { Server } from 'node:net';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { rbacManifest } from '#app/kubernetes.ts';
 import { sql } from '#platform/database/index.ts';
-import { openCluster } from '#runtimes/kubernetes/testing.ts';
 import { findProgram } from '#runtimes/tools/find-program.ts';
 import { makeAccount, type ManifestObject } from '#test/harness/kubernetes-account.ts';
-import { letPull } from '#test/harness/kubernetes-registry.ts';
-import { Program } from '#test/harness/program.ts';
-import { startRegistry, type TestRegistry } from '#test/harness/registry.ts';
+import { KubernetesProgram } from '#test/harness/kubernetes-program.ts';
+import type { Program } from '#test/harness/program.ts';
 
 const cluster = inject('kubernetes');
-const { cluster: administrator } = openCluster(cluster, 'none');
 
+let place: KubernetesProgram;
 let program: Program;
-let registry: TestRegistry;
-let forwarder: Server | undefined;
 let environment: string;
 let registryId: string;
-let ofCluster: string;
+let clusterId: string;
 
 const PASSWORD = 'hunter22-of-the-schema';
 const OUTPUT = JSON.stringify({ HOST: 'db.example.com', PASSWORD: { value: PASSWORD, sensitive: true } });
@@ -33,15 +28,15 @@ function accountWith(wanted: (resource: string) => boolean): Promise<string> {
     const roleRef = object.roleRef && { ...object.roleRef, name };
     return { ...object, metadata: { name }, ...(rules ? { rules } : { roleRef }) };
   });
-  return makeAccount(cluster, administrator, objects as ManifestObject[], name);
+  return makeAccount(cluster, place.administrator, objects as ManifestObject[], name);
 }
 
 /** Event of a job that runs a script of the shell. */
 const event = (script: string) => ({ entrypoint: '/bin/busybox', arguments: ['sh', '-c', script] });
 
 async function useAccount(kubeconfig: string): Promise<void> {
-  await program.putText(`${ofCluster}/kubeconfig`, kubeconfig, 'application/x-yaml');
-  expect(await program.ask('POST', `${ofCluster}/deploy?wait=60`)).toMatchObject({ status: 'DEPLOYED' });
+  await place.useKubeconfig(clusterId, kubeconfig);
+  expect(await place.deployCluster(clusterId)).toMatchObject({ status: 'DEPLOYED' });
 }
 
 async function makeJob(name: string, schedule: object, changes: object = {}): Promise<string> {
@@ -65,34 +60,18 @@ async function ran(id: string): Promise<{ executions: any[]; lines: string[] }> 
 }
 
 beforeAll(async () => {
-  registry = await startRegistry();
-  if (cluster.directory !== null) forwarder = await letPull(cluster, registry);
+  place = await KubernetesProgram.start(cluster);
+  ({ program } = place);
   const busybox = { content: await readFile(findProgram('busybox')!), mode: 0o755 };
   const serve = 'trap "exit 0" TERM; echo "host $HOST password $PASSWORD"; /bin/busybox sleep 1000 & wait';
   const Cmd = ['/bin/busybox', 'sh', '-c', serve];
-  await registry.pushImage('job', '1', { files: { 'bin/busybox': busybox }, config: { Cmd } });
-  program = await Program.start({
-    QUARTERDECK_RUNTIME: 'fake',
-    QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: `127.0.0.0/8, ${cluster.nodeAddress}/32`,
-  });
-  const organization = (await program.ask('GET', '/organization')).results[0].id;
-  const of = `/organization/${organization}`;
-  const ofRegistry = { name: 'images', kind: 'GENERIC_CR', url: registry.url, config: {} };
-  registryId = (await program.ask('POST', `${of}/containerRegistry`, ofRegistry)).id;
-  const asCluster = { name: 'k8s', region: 'here', cloud_provider: 'ON_PREMISE', runtime: 'kubernetes' };
-  const clusterId = (await program.ask('POST', `${of}/cluster`, asCluster)).id;
-  ofCluster = `${of}/cluster/${clusterId}`;
-  const project = (await program.ask('POST', `${of}/project`, { name: 'jobs' })).id;
-  const made = await program.ask('POST', `/project/${project}/environment`, { name: 'k8s', cluster_id: clusterId });
-  environment = made.id;
+  await place.registry.pushImage('job', '1', { files: { 'bin/busybox': busybox }, config: { Cmd } });
+  registryId = await place.makeImageRegistry();
+  clusterId = await place.makeCluster();
+  environment = await place.makeEnvironment(clusterId);
 }, 120_000);
 
-afterAll(async () => {
-  await program.close();
-  forwarder?.close();
-  await registry.stop();
-  await administrator.connection.close();
-}, 60_000);
+afterAll(() => place.close(), 60_000);
 
 describe.skipIf(cluster.directory === null)('jobs on a Kubernetes cluster', () => {
   test('are refused while the account lacks their rights, and run once it has them', { timeout: 60_000 }, async () => {
@@ -181,15 +160,18 @@ describe.skipIf(cluster.directory === null)('jobs on a Kubernetes cluster', () =
       .toContain('begun');
     await program.ask('POST', `/environment/${environment}/cancelDeployment?wait=60`, {});
     await expect.poll(async () => (await ran(job)).executions[0].state).toBe('CANCELED');
-    const pods = await administrator.connection.get<{ items: any[] }>(`/api/v1/namespaces/qd-${environment}/pods`, {
-      query: { labelSelector: `quarterdeck.service=${job}` },
-    });
+    const pods = await place.administrator.connection.get<{ items: any[] }>(
+      `/api/v1/namespaces/qd-${environment}/pods`,
+      {
+        query: { labelSelector: `quarterdeck.service=${job}` },
+      },
+    );
     expect(pods.items.map(({ status }) => status.phase)).toEqual(['Failed']);
   });
 
   test('leave nothing of an environment that is deleted', { timeout: 120_000 }, async () => {
     const namespaces = async () => {
-      const { items } = await administrator.connection.get<{ items: any[] }>('/api/v1/namespaces');
+      const { items } = await place.administrator.connection.get<{ items: any[] }>('/api/v1/namespaces');
       return items.map(({ metadata }) => metadata.name).filter((name: string) => name.includes(environment));
     };
     expect(await namespaces()).toHaveLength(1);

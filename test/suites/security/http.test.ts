@@ -161,8 +161,9 @@ describe('a slow client', () => {
     const { server } = app.server;
     expect(server.headersTimeout).toBeGreaterThan(0);
     expect(server.headersTimeout).toBeLessThanOrEqual(60_000);
+    // Uploads have so long; others are hung up on before (src/platform/http/body-stream.test.ts).
     expect(server.requestTimeout).toBeGreaterThan(0);
-    expect(server.requestTimeout).toBeLessThanOrEqual(60_000);
+    expect(server.requestTimeout).toBeLessThanOrEqual(600_000);
     expect(server.maxHeadersCount ?? 2000).toBeLessThanOrEqual(2000);
   });
 

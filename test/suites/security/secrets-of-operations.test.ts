@@ -7,7 +7,7 @@ import { ok, useApp, type Actor, type Caller } from '#test/harness/app.ts';
 import { EXAMPLE, useEngine } from '#test/harness/engine.ts';
 import { callExample, exampleOf } from '../answers.ts';
 import { rowsWith } from '../fuzz/digest.ts';
-import { ACCOUNTS, makeWorld, type World } from '../world.ts';
+import { ACCOUNTS, alertReceiver, mailReceiver, makeWorld, type World } from '../world.ts';
 import { createMarks, mark } from './marks.ts';
 
 /**
@@ -17,7 +17,7 @@ import { createMarks, mark } from './marks.ts';
 const SECRETS = [
   'project', 'environment', 'application', 'container', 'helm', 'job', 'terraform', 'override', 'file', 'tf-var',
   'model-key', 'output-header', 'git-token', 'registry', 'charts', 'webhook', 'mcp-header', 'argo-cd', 'dns', 'aws',
-  'gcp', 'scaleway', 'vault', 'static-key', 'workflow-webhook',
+  'gcp', 'scaleway', 'vault', 'static-key', 'workflow-webhook', 'alert-webhook', 'alert-mail',
 ] as const; // prettier-ignore
 type Secret = (typeof SECRETS)[number];
 const CANARIES = Object.fromEntries(SECRETS.map((name) => [name, mark(name)])) as Record<Secret, string>;
@@ -62,6 +62,10 @@ async function markAll(world: World): Promise<void> {
   await make(admin, `${of}/helmRepository`, { ...charts, config: { ...config, password: CANARIES.charts } });
   const hook = { target_url: 'https://hooks.invalid/x', events: ['DEPLOYMENT_STARTED', 'DEPLOYMENT_SUCCESSFUL'] };
   await make(admin, `${of}/webhook`, { ...hook, target_secret: whsec('webhook') });
+  const { organizationId } = admin;
+  const webhook_url = `https://chat.invalid/${CANARIES['alert-webhook']}`;
+  await make(admin, '/alert-receivers', { ...alertReceiver(organizationId), webhook_url });
+  await make(admin, '/alert-receivers', mailReceiver(organizationId, CANARIES['alert-mail']));
   const headers = { Authorization: `Bearer ${CANARIES['mcp-header']}` };
   await make(admin, `${of}/mcpServer`, { name: 'marked', url: 'https://mcp.invalid', headers });
   await markCredentials(admin, of);

@@ -184,7 +184,7 @@ test('open sockets and event streams keep no requests of their organization out'
     expect(stream.status).toBe(200);
     expect(await refusal(other, '/service/status', query, { token: owner.token })).toMatchObject({
       status: 429,
-      body: { message: expect.stringContaining('2 event streams and web sockets open') },
+      body: { message: expect.stringContaining('2 event streams, followed logs and web sockets open') },
     });
     ok(await owner.get(`/organization/${owner.organizationId}`), 200);
     await stream.body!.cancel();

@@ -20,6 +20,8 @@ function moduleOf(file: string): string {
 
 const CALLS: [RegExp, boolean][] = [
   [/\b(?:insertInto|updateTable|deleteFrom|mergeInto)\(\s*'(\w+)(?: as \w+)?'/g, true],
+  [/\b(?:leasedTable|dueTable)(?:<[^(]*>)?\(\{\s*table: '(\w+)'/g, true],
+  [/\bbreakerOn\('(\w+)'/g, true],
   [/\b(?:selectFrom|innerJoin|leftJoin|rightJoin|crossJoin|using)\(\s*'(\w+)(?: as \w+)?'/g, false],
   [/\b(?:selectFrom|from)\(\s*\[([^\]]*)\]/g, false],
 ];

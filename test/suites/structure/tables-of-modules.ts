@@ -1,5 +1,6 @@
 /** Tables by the module that owns them. Other modules' SQL names them only by the exceptions below. */
 export const OWNERS: Record<string, string[]> = {
+  'delivery/alerts': ['alert_incident', 'alert_message'],
   'delivery/stream': ['stream_event', 'stream_state'],
   'delivery/webhooks': ['webhook_attempt', 'webhook_delivery'],
   deployments: [
@@ -23,6 +24,7 @@ export const OWNERS: Record<string, string[]> = {
   'platform/installation': ['installation', 'node'],
   'platform/work': ['scheduled_task'],
   'resources/alert-receiver': ['alert_receiver'],
+  'resources/alert-rule': ['alert_rule', 'alert_rule_receiver'],
   'resources/api-token': ['api_token', 'api_token_organization'],
   'resources/argo-cd': ['argo_cd', 'argo_cd_mapping'],
   'resources/billing': ['billing_info'],
@@ -58,9 +60,12 @@ export const OWNERS: Record<string, string[]> = {
   'services/kinds/argocd-app': ['argo_cd_destination'],
   'services/kinds/database': ['database_backup', 'database_backup_file', 'database_link', 'database_restore'],
   'services/kinds/terraform': ['terraform_plan', 'terraform_resource'],
+  'services/moved-tags': ['image_tag'],
   'services/ports': ['published_port'],
+  'services/previews': ['preview', 'pull_request', 'pull_request_call', 'pull_request_report'],
   'services/pushes': ['commit_status', 'git_branch', 'git_push'],
   'services/service': ['service'],
+  'services/sources': ['source_upload', 'source_upload_part'],
   'services/terraform-state': ['terraform_state', 'terraform_state_version'],
 };
 
@@ -78,12 +83,13 @@ export const READS: Exceptions[] = [
     uses: {
       cli: ['organization', 'service'],
       clusters: ['cluster', 'environment', 'node', 'organization', 'project', 'service'],
+      'delivery/alerts': ['environment', 'project', 'service'],
       'delivery/stream': ['environment', 'project'],
       deployments: ['cluster', 'deployment_stage', 'node', 'organization'],
       housekeeping: ['cluster', 'environment', 'node', 'organization', 'project', 'service'],
       'platform/access': ['cluster', 'environment', 'project'],
       'platform/events': ['organization'],
-      'resources/alert-receiver': ['organization'],
+      'resources/alert-rule': ['cluster', 'environment', 'project', 'service'],
       'resources/argo-cd': ['cluster'],
       'resources/cluster': ['environment', 'node', 'project', 'service'],
       'resources/cluster-operator': ['cluster'],
@@ -111,9 +117,12 @@ export const READS: Exceptions[] = [
       'services/kinds/container': ['environment', 'service'],
       'services/kinds/database': ['cluster', 'environment', 'organization'],
       'services/kinds/terraform': ['cluster', 'environment', 'service'],
+      'services/moved-tags': ['service'],
       'services/ports': ['cluster', 'environment'],
+      'services/previews': ['environment'],
       'services/pushes': ['environment', 'organization'],
       'services/service': ['cluster', 'deployment_stage', 'environment', 'project'],
+      'services/sources': ['service'],
     },
   },
   {
@@ -136,9 +145,11 @@ export const READS: Exceptions[] = [
       'services/capabilities/service/custom-domains': ['deployment', 'deployment_service'],
       'services/capabilities/variables': ['deployment', 'release'],
       'services/kinds/database': ['deployment'],
+      'services/moved-tags': ['deployment', 'deployment_service'],
       'services/pushes': ['deployment', 'deployment_service'],
       'services/kinds/terraform': ['release'],
       'services/service': ['release'],
+      'services/sources': ['deployment', 'deployment_service', 'release'],
     },
   },
   {
@@ -191,8 +202,10 @@ export const READS: Exceptions[] = [
       'resources/cluster': ['git_token', 'variable'],
       'resources/organization': ['argo_cd'],
       'resources/secret-manager-access': ['secret_manager_access', 'variable'],
-      'services/capabilities/service/git-webhook': ['git_push', 'git_token', 'service'],
+      'services/capabilities/service/git-webhook': ['git_push', 'git_token', 'preview', 'pull_request', 'service'],
       'services/capabilities/variables': ['secret_manager_access'],
+      'services/moved-tags': ['container_registry'],
+      'services/previews': ['environment_deployment_rule'],
       'services/service': ['container_registry', 'git_token', 'helm_repository'],
       'services/sources': ['git_token'],
     },
@@ -201,6 +214,18 @@ export const READS: Exceptions[] = [
     reason: 'The endpoints of events read what the platform writes.',
     uses: {
       'resources/event': ['audit_event', 'audit_target'],
+    },
+  },
+  {
+    reason: 'An evaluation of an alert rule measures many services in one statement.',
+    uses: {
+      'delivery/alerts': ['custom_domain', 'database_backup', 'deployment_service', 'job_execution', 'service_warning'],
+    },
+  },
+  {
+    reason: 'The endpoints of a rule show what its evaluation found and whether that is told, and name its receivers.',
+    uses: {
+      'resources/alert-rule': ['alert_receiver'],
     },
   },
   {
@@ -213,6 +238,14 @@ export const READS: Exceptions[] = [
 
 /** Modules whose SQL changes rows of a table of another module. */
 export const WRITES: Exceptions[] = [
+  {
+    reason:
+      'An evaluation writes its end into the rule and a delivery its failure into the receiver and into its use by the rule; an edit of a rule forgets what its evaluation found.',
+    uses: {
+      'delivery/alerts': ['alert_receiver', 'alert_rule', 'alert_rule_receiver'],
+      'resources/alert-rule': ['alert_incident', 'alert_message'],
+    },
+  },
   {
     reason:
       'A push records the newest commit of services in the transaction that requests their deployments; a poll that finds a commit first marks the webhook as silent.',

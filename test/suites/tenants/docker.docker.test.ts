@@ -50,7 +50,8 @@ function contextOf({ organizationId }: Actor): BuildContext & { lines: string[] 
   const images = createImages(app.platform);
   return {
     ...context,
-    resolveImage: (name, platform) => images.resolveBase({ organizationId, name, platform, signal: context.signal }),
+    resolveImage: (name, platform) =>
+      images.resolveBase({ organizationId, isUntrusted: false, name, platform, signal: context.signal }),
     checkHost: (host) => images.checkHost(host),
   };
 }

@@ -9,10 +9,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { stopProxy } from '#runtimes/proxy/builtin/index.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 const ROOT = path.join(import.meta.dirname, '../../..');
 const READY_MS = 60_000;
@@ -139,12 +139,4 @@ async function isReady(child: ChildProcess, ended: Promise<number | null>): Prom
     });
   void ended.then((status) => reject(new Error(`It ended with status ${status}: ${said.slice(-3000)}`)));
   await promise.finally(() => clearTimeout(timer));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

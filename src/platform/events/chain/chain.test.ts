@@ -40,7 +40,7 @@ beforeAll(async () => {
     log: pino({ level: 'silent' }),
     notify: () => undefined,
   };
-  sealer = new AuditSealer(platform, new Witness(dataDir, epoch));
+  sealer = new AuditSealer(platform, new Witness(dataDir, { epoch }));
 });
 beforeEach(() => {
   now = undefined;

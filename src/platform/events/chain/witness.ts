@@ -22,17 +22,20 @@ export interface Noted extends Head {
  */
 export class Witness {
   readonly #file: string;
-  readonly #epoch: number;
+  readonly #installation: { epoch: number };
 
-  constructor(dataDir: string, epoch: number) {
+  /** `installation`: its epoch may rise meanwhile. */
+  constructor(dataDir: string, installation: { epoch: number }) {
     this.#file = fileOf(dataDir);
-    this.#epoch = epoch;
+    this.#installation = installation;
     mkdirSync(path.dirname(this.#file), { recursive: true });
   }
 
   note(heads: Head[]): void {
     if (heads.length === 0) return;
-    appendFileSync(this.#file, heads.map((head) => lineOf({ ...head, epoch: this.#epoch })).join(''), { mode: 0o600 });
+    appendFileSync(this.#file, heads.map((head) => lineOf({ ...head, epoch: this.#installation.epoch })).join(''), {
+      mode: 0o600,
+    });
     if (statSync(this.#file).size > COMPACT_BYTES) this.#compact();
   }
 

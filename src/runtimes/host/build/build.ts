@@ -18,7 +18,7 @@ import { serviceAccount, type Machine } from '#runtimes/host/machine.ts';
 import { tellingNoSpace } from '#runtimes/host/no-space.ts';
 import { makeOwnedFolders } from '#runtimes/host/owned-folders.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
-import { workFolder } from '#runtimes/host/work-folders.ts';
+import { workFolder } from '#runtimes/tools/work-folders.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
 import { withinDisk, type DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import { RuntimeError, cancelled, throwIfCancelled, type BuildSpec, type RuntimeContext } from '#runtimes/runtime.ts';

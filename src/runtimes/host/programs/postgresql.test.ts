@@ -1,5 +1,4 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import pg from 'pg';
@@ -8,19 +7,11 @@ import { embeddedBinaries } from '#platform/database/embedded.ts';
 import { newContext } from '#runtimes/contract/fixture.ts';
 import { TestHost, tryMachine } from '#runtimes/host/testing.ts';
 import type { ExecRequest, Handle, WorkloadSpec } from '#runtimes/runtime.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 const { namespaces, networks } = await tryMachine();
 const TOOL = 'quarterdeck-postgresql';
 const LIVE = new AbortController().signal;
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer();
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 
 describe.each([
   { name: 'with networks of their own', works: networks, options: {} },

@@ -35,6 +35,7 @@ describe('a chart of an environment', () => {
     ['PATCH', '/api/v1/namespaces/qd-own'],
     ['DELETE', '/api/v1/namespaces/qd-own'],
     ['PUT', '/api/v1/namespaces/qd-own/finalize'],
+    ['PATCH', '/api/v1/namespaces/qd-own/services/web/status'],
     ['DELETE', '/api/v1/namespaces/qd-own/pods'],
     ['POST', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings'],
     ['GET', '/api/v1/watch/namespaces/qd-own/secrets'],

@@ -90,6 +90,8 @@ export function decide(method: string, target: Target | null, { namespace, allow
   const isLog = subresource === 'log' && resource === 'pods' && isRead;
   if (!SUBRESOURCES.includes(subresource) && !isLog)
     return { refusal: `A chart may not use ${subresource} of ${resource}.` };
+  // Addresses of load balancers stand there, which no chart tells.
+  if (subresource === 'status' && !isRead) return { refusal: `A chart may not write the status of ${resource}.` };
   if (REFUSED_GROUPS.test(`${group}/`)) return { refusal: `A chart may not use ${resource}.` };
   if (method === 'DELETE' && name === null) return { refusal: `A chart may not delete all ${resource}.` };
   const mayBeOthers = !isRead && name !== null;

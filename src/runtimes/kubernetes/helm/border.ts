@@ -5,17 +5,22 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import type { Dispatcher } from 'undici';
 import { createServer } from '#kernel/node-http.ts';
+import { LIMITS, type ChartObject } from '#kernel/parsing/formats.ts';
+import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
 import { isReplaced } from '#runtimes/attempt.ts';
-import type { RuntimeContext, WorkloadIdentity } from '#runtimes/runtime.ts';
+import { RuntimeError, type RuntimeContext, type WorkloadIdentity } from '#runtimes/runtime.ts';
 import { find, type Cluster } from '../cluster.ts';
 import { unlessGone } from '../errors.ts';
 import type { ClusterObject } from '../kinds.ts';
 import { LABEL, namespaceOf } from '../labels.ts';
-import { readRecord } from '../record.ts';
+import { readRecord, requireNewest } from '../record/index.ts';
+import { AlteredRecord } from '../record/seal.ts';
 import { decide, parseTarget, type Target } from './border-rules.ts';
+import { PROTOBUF, nameInProtobuf } from './protobuf.ts';
+import { isOwnRevision, whyRevision } from './revisions.ts';
 
 /** Largest object that is passed on; a cluster stores 1.5 MiB at most. */
-const MOST_BYTES = 4 * 2 ** 20;
+const MOST_BYTES = LIMITS['chart-object'].bytes;
 /** Hooks that are remembered of one run of helm. */
 const MOST_HOOKS = 200;
 /** Headers that go to the cluster. None of them acts for another account. */
@@ -31,6 +36,8 @@ export interface Hook {
 
 export interface BorderOptions {
   identity: WorkloadIdentity;
+  /** Name of the release. */
+  release: string;
   allowClusterWide: boolean;
   /** True if nothing may be changed. */
   readsOnly?: boolean;
@@ -60,6 +67,7 @@ export class Border {
     this.#server = createServer((request, answer) => {
       this.#serve(request, answer).catch((error: unknown) => {
         if (answer.headersSent) answer.destroy();
+        else if (error instanceof ParsingError) refuse(answer, error.kind === 'busy' ? 429 : 403, error.message);
         else refuse(answer, 502, `The cluster does not answer: ${(error as Error).message}`);
       });
     });
@@ -94,12 +102,32 @@ export class Border {
     if (path === null) return refuse(answer, 401, 'This address is for helm only.');
     const body = await readBody(request);
     if (body === null) return refuse(answer, 413, `An object may have ${MOST_BYTES / 2 ** 20} MiB.`);
-    const refusal = await this.#refusalOf(method, target, body);
+    const type = request.headers['content-type'];
+    const asked = { method, target, body, object: await this.#read(method, target, body, type), type };
+    const refusal = await this.#refusalOf(asked);
     if (refusal !== null) {
       this.refusals.add(refusal);
       return refuse(answer, 403, refusal);
     }
-    await this.#pass(request, answer, { target: target!, query, body });
+    await this.#pass(request, answer, { ...asked, target: target!, query });
+  }
+
+  /** Returns facts of the object in a body; null for what is no object in JSON. Throws ParsingError for one that is too much to be read. */
+  async #read(
+    method: string,
+    target: Target | null,
+    body: Buffer,
+    type: string | undefined,
+  ): Promise<ChartObject | null> {
+    if (!isWriting(method) || target === null || body.length === 0 || type === PROTOBUF) return null;
+    const { group, resource } = target;
+    const file = { name: 'The object', text: body };
+    try {
+      return await readFileOf(this.#options.identity.organizationId, 'chart-object', file, { group, resource, namespace: this.#namespace }); // prettier-ignore
+    } catch (error) {
+      if (error instanceof ParsingError && error.kind === 'fault') return null;
+      throw error;
+    }
   }
 
   #withoutToken(path: string): string | null {
@@ -110,33 +138,59 @@ export class Border {
   }
 
   /** Returns why a request does not go on; null if it does. */
-  async #refusalOf(method: string, target: Target | null, body: Buffer): Promise<string | null> {
+  async #refusalOf(asked: Asked): Promise<string | null> {
+    const { method, target, object } = asked;
     const { allowClusterWide, readsOnly = false, context, identity } = this.#options;
     const verdict = decide(method, target, { namespace: this.#namespace, allowClusterWide });
     if (verdict.refusal !== null) return verdict.refusal;
     if (target === null || target.isDiscovery) return null;
-    const isWrite = method !== 'GET' && method !== 'HEAD';
+    const isWrite = isWriting(method);
     if (isWrite && readsOnly) return 'Nothing is changed by a comparison.';
     if (isWrite && isReplaced(context)) return 'Another attempt goes on with this deployment.';
     // Helm begins and ends each revision with its own secret: a superseded one gets no further.
-    if (isWrite && target.resource === 'secrets' && (await this.#isSuperseded(identity)))
-      return 'A later deployment of the service was taken over already.';
+    const ended = isWrite && target.resource === 'secrets' ? await this.#whyEnded(identity) : null;
+    if (ended !== null) return ended;
     if (verdict.mustBeClusterWide && !(await this.#isClusterWide(target)))
       return `A chart may not list ${target.resource} of all namespaces.`;
     if (verdict.foreign !== null && (await this.#isEnvironment(verdict.foreign)))
       return `The namespace ${verdict.foreign} is not the chart's.`;
-    if (isWrite && target.resource === 'configmaps' && isRecord(target, method, body))
+    if (isWrite && target.resource === 'configmaps' && isRecord(target, method, object))
       return 'Names of ConfigMaps that begin with quarterdeck- are not for charts.';
-    if (target.resource === 'namespaces' && method === 'POST' && !isHarmlessNamespace(body))
-      return 'Names of namespaces that begin with qd- and labels that begin with quarterdeck. are not for charts.';
+    if (target.resource === 'namespaces' && method === 'POST' && !isHarmlessNamespace(object))
+      return 'Names of namespaces that begin with qd- are not for charts.';
     if (verdict.mayBeOthers && (await this.#isOurs(target.path)))
       return `${target.resource}/${target.name} belongs to another service of the environment.`;
-    return null;
+    return isWrite ? this.#refusalOfContent({ ...asked, target }) : null;
   }
 
-  async #isSuperseded(identity: WorkloadIdentity): Promise<boolean> {
-    const record = await readRecord(this.#cluster, identity);
-    return record !== null && record.generation > identity.generation;
+  /** Returns why an object is not written or removed; null if it is. */
+  #refusalOfContent({ method, target, body, object, type }: Asked & { target: Target }): string | null {
+    const { allowClusterWide, release } = this.#options;
+    const isSecret = target.group === '/api/v1' && target.resource === 'secrets';
+    // Helm writes the secrets of its own revisions in another encoding; what a chart has comes in JSON.
+    const ofHelm = isSecret && object === null && type === PROTOBUF ? nameInProtobuf(body) : null;
+    const written = target.name ?? ofHelm ?? object?.name ?? '';
+    const revision = isSecret ? whyRevision(written, object, release) : null;
+    if (revision !== null) return revision;
+    if (method === 'DELETE') return null;
+    if (ofHelm !== null && ofHelm === written && isOwnRevision(ofHelm, release)) return null;
+    if (object === null) return `What is written of ${target.resource} must be an object in JSON.`;
+    const { foreignLabel, escalation } = object;
+    if (foreignLabel !== null)
+      return `The label ${foreignLabel} of ${target.resource} is not for charts: leave it out.`;
+    return allowClusterWide ? null : escalation;
+  }
+
+  async #whyEnded(identity: WorkloadIdentity): Promise<string | null> {
+    try {
+      requireNewest(await readRecord(this.#cluster, identity), identity.generation);
+      return null;
+    } catch (error) {
+      if (error instanceof AlteredRecord) return error.message;
+      if (error instanceof RuntimeError && error.code === 'superseded')
+        return 'A later deployment of the service was taken over already.';
+      throw error;
+    }
   }
 
   /** Returns whether a kind is one of objects of the whole cluster. */
@@ -166,7 +220,7 @@ export class Border {
   async #pass(
     request: IncomingMessage,
     answer: ServerResponse,
-    { target, query, body }: { target: Target; query: string | undefined; body: Buffer },
+    { target, query, body, object }: Asked & { target: Target; query: string | undefined },
   ): Promise<void> {
     const gone = new AbortController();
     answer.on('close', () => gone.abort());
@@ -174,7 +228,7 @@ export class Border {
     const path = query === undefined ? target.path : `${target.path}?${query}`;
     const method = request.method as Dispatcher.HttpMethod;
     const said = await this.#cluster.connection.forward(method, path, { headers, body, signal: gone.signal });
-    if (method === 'POST' && said.statusCode < 300) this.#noteHook(target, body);
+    if (method === 'POST' && said.statusCode < 300) this.#noteHook(target, object);
     answer.writeHead(said.statusCode, pick(said.headers, ANSWER_HEADERS));
     await pipeline(said.body, answer).catch((error: unknown) => {
       // Helm ends its watches by closing them.
@@ -182,10 +236,9 @@ export class Border {
     });
   }
 
-  #noteHook({ path, namespace }: Target, body: Buffer): void {
-    const { metadata } = objectIn(body);
-    if (namespace === null || metadata?.annotations?.['helm.sh/hook'] === undefined || !metadata.name) return;
-    if (this.hooks.length < MOST_HOOKS) this.hooks.push({ collection: path, name: metadata.name });
+  #noteHook({ path, namespace }: Target, object: ChartObject | null): void {
+    if (namespace === null || !object?.isHook || !object.name) return;
+    if (this.hooks.length < MOST_HOOKS) this.hooks.push({ collection: path, name: object.name });
   }
 }
 
@@ -195,28 +248,27 @@ const hasOurLabel = (labels: Record<string, string>): boolean =>
 /** Removes the part behind an object, such as `/scale`. */
 const objectPath = (path: string): string => path.replace(/\/(status|scale)$/, '');
 
-type Described = { metadata?: { name?: string; annotations?: Record<string, unknown>; labels?: unknown } };
+const isWriting = (method: string): boolean => method !== 'GET' && method !== 'HEAD';
 
-/** Returns the object of a body; an empty one for what is no JSON. */
-function objectIn(body: Buffer): Described {
-  try {
-    return Object(JSON.parse(body.toString())) as Described;
-  } catch {
-    return {};
-  }
+/** Request that is decided about. */
+interface Asked {
+  method: string;
+  target: Target | null;
+  body: Buffer;
+  /** Facts of the object in the body; null for what is no object in JSON. */
+  object: ChartObject | null;
+  /** Content type of the body. */
+  type: string | undefined;
 }
 
 /** Returns whether a write is of a service's record. The name of what is created stands in the body, which has to be JSON. */
-function isRecord({ name }: Target, method: string, body: Buffer): boolean {
-  const written = method === 'POST' ? (objectIn(body).metadata?.name ?? 'quarterdeck-') : (name ?? '');
+function isRecord({ name }: Target, method: string, object: ChartObject | null): boolean {
+  const written = method === 'POST' ? (object?.name ?? 'quarterdeck-') : (name ?? '');
   return written.startsWith('quarterdeck-');
 }
 
-function isHarmlessNamespace(body: Buffer): boolean {
-  const { metadata } = objectIn(body);
-  if (typeof metadata?.name !== 'string' || metadata.name.startsWith('qd-')) return false;
-  return !Object.keys(Object(metadata.labels)).some((label) => label.startsWith('quarterdeck.'));
-}
+const isHarmlessNamespace = (object: ChartObject | null): boolean =>
+  object?.name !== undefined && object.name !== null && !object.name.startsWith('qd-');
 
 function splitOnce(text: string, at: string): [string, string | undefined] {
   const index = text.indexOf(at);

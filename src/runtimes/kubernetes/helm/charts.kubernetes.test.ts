@@ -253,7 +253,7 @@ describe('a comparison', () => {
     const context = newContext();
     await runtime.diff!(next(spec, { values: yaml('text: after') }), context);
     expect(context.lines.join('\n')).toContain(
-      `~ ConfigMap ${spec.hostname}-config is changed\n    -   text: "before"\n    +   text: "after"`,
+      `~ ConfigMap ${spec.hostname}-config is changed\n    -   text: before\n    +   text: after`,
     );
     expect(await revisionsOf(spec)).toHaveLength(1);
     expect(await textOf(spec)).toBe('before');

@@ -1,14 +1,32 @@
-import type { Handle, Observation } from '#runtimes/runtime.ts';
+import type { Handle, Observation, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { Cluster } from '../cluster.ts';
 import type { Pod } from '../kinds.ts';
 import { LABEL } from '../labels.ts';
 import { instanceOf, troubleOf } from '../pods.ts';
-import { readRecord } from '../record.ts';
+import { readRecord, recordName, type ServiceRecord } from '../record/index.ts';
+import { AlteredRecord } from '../record/seal.ts';
+import { recordAnew } from './anew.ts';
 import { countsOf, listChartPods, listChartWorkloads } from './workloads.ts';
 
 /** Returns the present state of a chart, by the objects of its release that run pods (`Runtime.observe`). */
-export async function observeChart(cluster: Cluster, { identity }: Handle): Promise<Observation> {
-  const record = await readRecord(cluster, identity);
+export async function observeChart(cluster: Cluster, handle: Handle): Promise<Observation> {
+  const { identity } = handle;
+  try {
+    return await observe(cluster, identity, await readRecord(cluster, identity, identity.generation));
+  } catch (error) {
+    if (!(error instanceof AlteredRecord)) throw error;
+    // The next deployment puts the record right.
+    const drift = [{ object: `ConfigMap ${recordName(identity.serviceId)}`, field: 'data.record', manager: null }];
+    const hostname = String(handle.data['hostname']);
+    return { ...(await observe(cluster, identity, recordAnew(identity, hostname))), drift };
+  }
+}
+
+async function observe(
+  cluster: Cluster,
+  identity: WorkloadIdentity,
+  record: ServiceRecord | null,
+): Promise<Observation> {
   if (!record?.chart) return { state: 'absent', generation: null, instances: [], message: '' };
   const workloads = await listChartWorkloads(cluster, identity, record.hostname);
   const pods = (await listChartPods(cluster, identity, workloads)).filter(
@@ -35,7 +53,7 @@ function messageOf(pods: Pod[], ready: number, wanted: number): string {
 
 /** Returns the pods of a chart for logs and programs, with the generation that they are of. */
 export async function podsOfChart(cluster: Cluster, { identity }: Handle): Promise<Pod[]> {
-  const record = await readRecord(cluster, identity);
+  const record = await readRecord(cluster, identity, identity.generation);
   if (!record?.chart) return [];
   const workloads = await listChartWorkloads(cluster, identity, record.hostname);
   const label = { [LABEL.generation]: String(record.generation) };

@@ -8,8 +8,8 @@ import type { Border } from './border.ts';
 /** Oldest release of helm 3 that is known to work. */
 const OLDEST = 14;
 const VERSION_SECONDS = 20;
-/** Bytes that are kept of the output of helm: a manifest has at most 1 MiB. */
-const KEEP_BYTES = 4 * 2 ** 20;
+/** Characters that are kept of the output of helm, which may lose its beginning beyond that. */
+export const KEEP_BYTES = 4 * 2 ** 20;
 
 /** Returns why charts cannot be applied by this machine, with the remedy; null if they can. */
 export async function helmProblem(program: string | null | undefined): Promise<string | null> {

@@ -9,12 +9,14 @@ import {
   type WorkloadIdentity,
 } from '#runtimes/runtime.ts';
 import { apply, find, list, pathOf, type Cluster } from '../cluster.ts';
-import { asRuntimeError } from '../errors.ts';
+import { alsoFailed, asRuntimeError } from '../errors.ts';
 import type { ClusterObject } from '../kinds.ts';
 import { namespaceOf } from '../labels.ts';
 import { insist } from '../patience.ts';
 import { environmentPolicy } from '../policies.ts';
-import { changeRecord, withChart, type ServiceRecord } from '../record.ts';
+import { changeRecord, recordName, withChart, type ServiceRecord } from '../record/index.ts';
+import { isMarked } from '../record/marks.ts';
+import { AlteredRecord } from '../record/seal.ts';
 import { ensureNamespace } from '../submit.ts';
 import { Border, type Hook } from './border.ts';
 import { chartHandle } from './handle.ts';
@@ -41,12 +43,21 @@ const MOST_HOOKS = 200;
  */
 export async function submitChart(cluster: Cluster, spec: ChartSpec, context: RuntimeContext): Promise<Handle> {
   throwIfCancelled(context.signal);
-  await ensureNamespace(cluster, spec.identity, context.signal);
+  const namespace = await ensureNamespace(cluster, spec.identity, context.signal);
   await restrictPods(cluster, spec);
   const { identity } = spec;
-  const record = await changeRecord(cluster, identity, (present) => takenOver(spec, present, attemptNumber(context)));
+  const record = await changeRecord(cluster, identity, (present) => takenOver(spec, present, attemptNumber(context)), {
+    isMarked: isMarked(namespace, identity),
+    replacesAltered: () =>
+      context.log(`${new AlteredRecord(recordName(identity.serviceId)).message} This deployment writes it anew.`),
+  });
   await apply(cluster, environmentPolicy(identity));
-  const border = await Border.open(cluster, { identity, allowClusterWide: spec.allowClusterWide, context });
+  const border = await Border.open(cluster, {
+    identity,
+    release: spec.hostname,
+    allowClusterWide: spec.allowClusterWide,
+    context,
+  });
   try {
     await recover(cluster, border, spec, context);
     await scaleBack(cluster, identity, record?.chart?.stopped ?? []);
@@ -177,13 +188,28 @@ async function upgrade(cluster: Cluster, border: Border, spec: ChartSpec, contex
   } catch (error) {
     if (isReplaced(context)) throw cancelled(error);
     if (signal.aborted) {
-      await recover(cluster, border, spec, { ...context, signal: AbortSignal.timeout(RECOVER_SECONDS * 1000) });
-      throw cancelled(signal.reason);
+      throw await recoverFor(cancelled(signal.reason), cluster, border, spec, context);
     }
     throw error;
   } finally {
     watching.abort();
     await watch;
+  }
+}
+
+/** Takes the revision of a cancelled deployment back. Returns the failure, with that of the recovery behind it where that fails, too. */
+async function recoverFor(
+  failure: RuntimeError,
+  cluster: Cluster,
+  border: Border,
+  spec: ChartSpec,
+  context: RuntimeContext,
+): Promise<RuntimeError> {
+  try {
+    await recover(cluster, border, spec, { ...context, signal: AbortSignal.timeout(RECOVER_SECONDS * 1000) });
+    return failure;
+  } catch (error) {
+    return alsoFailed(failure, `The revision before could not be brought back: ${asRuntimeError(error).message}`);
   }
 }
 

@@ -3,8 +3,9 @@ import { RuntimeError } from '#runtimes/runtime.ts';
 import { list, remove, type Cluster } from '../cluster.ts';
 import { unlessGone } from '../errors.ts';
 import { LABEL, namespaceOf } from '../labels.ts';
-import { changeRecord, withChart, type ServiceRecord } from '../record.ts';
-import { Border } from './border.ts';
+import { changeRecord, withChart } from '../record/index.ts';
+import { recordAnew } from './anew.ts';
+import { Border, type Hook } from './border.ts';
 import { runHelm } from './program.ts';
 import { listRevisions, wasOpened } from './release.ts';
 import { listChartWorkloads, type ChartWorkload } from './workloads.ts';
@@ -16,16 +17,24 @@ const GONE_SECONDS = 300;
 export async function uninstallChart(
   cluster: Cluster,
   identity: WorkloadIdentity,
-  { hostname, chart }: ServiceRecord,
+  { hostname, hooks: known }: { hostname: string; hooks: Hook[] },
   context: RuntimeContext,
 ): Promise<void> {
-  const record = await changeRecord(cluster, identity, (present) => {
-    const next = withChart(present, {});
-    return next && { ...next, generation: identity.generation };
-  });
+  let isAltered = false;
+  await changeRecord(
+    cluster,
+    identity,
+    (present) => {
+      // Helm ends a revision only where the record is one that the border trusts.
+      const next = withChart(isAltered ? recordAnew(identity, hostname) : present, {});
+      return next && { ...next, generation: identity.generation };
+    },
+    { replacesAltered: () => void (isAltered = true) },
+  );
   const workloads = await listChartWorkloads(cluster, identity, hostname);
   const border = await Border.open(cluster, {
     identity,
+    release: hostname,
     allowClusterWide: await wasOpened(cluster, identity),
     context,
   });
@@ -36,7 +45,7 @@ export async function uninstallChart(
     await border.close();
   }
   await removeVolumes(cluster, identity, workloads);
-  const hooks = [...(record?.chart ?? chart)!.hooks, ...border.hooks];
+  const hooks = [...known, ...border.hooks];
   for (const { collection, name } of hooks)
     await unlessGone(
       cluster.connection.call('DELETE', `${collection}/${encodeURIComponent(name)}`, {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RuntimeError, type Handle, type RuntimeContext, type WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { Cluster } from '../cluster.ts';
 import { ANNOTATION, namespaceOf } from '../labels.ts';
-import { changeRecord, readRecord, withChart, type ChartRecord } from '../record.ts';
+import { changeRecord, readRecord, withChart, type ChartRecord } from '../record/index.ts';
 import { countsOf, isSeen, listAllPods, listChartWorkloads, mergeInto, type ChartWorkload } from './workloads.ts';
 
 const LOOK_MS = 500;
@@ -90,8 +90,11 @@ async function untilGone(
 /** Replaces the pods of a chart, also after a stop (`Runtime.restart`); `followChart` waits for the new ones. */
 export async function restartChart(cluster: Cluster, handle: Handle, asked: number): Promise<Handle> {
   const { identity } = handle;
-  const record = await changeRecord(cluster, { ...identity, generation: asked }, (present) =>
-    present?.chart ? { ...present, generation: identity.generation } : null,
+  const record = await changeRecord(
+    cluster,
+    { ...identity, generation: asked },
+    (present) => (present?.chart ? { ...present, generation: identity.generation } : null),
+    { since: identity.generation },
   );
   if (!record?.chart?.isDeployed)
     throw new RuntimeError('failed', 'There is no release of the chart to restart: deploy the service.');

@@ -3,7 +3,7 @@ import type { Cluster } from '../cluster.ts';
 import type { KeptDeployment, KeptObjects, KeptService, RecordSummary } from '../kept.ts';
 import type { Pod } from '../kinds.ts';
 import { namespaceOf } from '../labels.ts';
-import { recordName } from '../record.ts';
+import { recordName } from '../record/index.ts';
 import { Informer, type InformerTimes } from './informer.ts';
 import { reduceDeployment, reducePod, reduceRecord, reduceService } from './reduced.ts';
 
@@ -32,7 +32,11 @@ export class ClusterCache implements KeptObjects {
     const common = { changed, turned, times };
     this.#deployments = new Informer(cluster, { ...common, kind: 'Deployment', reduce: reduceDeployment });
     this.#pods = new Informer(cluster, { ...common, kind: 'Pod', reduce: reducePod });
-    this.#records = new Informer(cluster, { ...common, kind: 'ConfigMap', reduce: reduceRecord });
+    this.#records = new Informer(cluster, {
+      ...common,
+      kind: 'ConfigMap',
+      reduce: (object) => reduceRecord(cluster, object),
+    });
     this.#services = new Informer(cluster, { ...common, kind: 'Service', isMetadata: true, reduce: reduceService });
   }
 

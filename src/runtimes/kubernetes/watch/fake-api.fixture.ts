@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer } from '#kernel/node-http.ts';
+import { RECORD_KEY } from '../api-server.fixture.ts';
 import type { Cluster } from '../cluster.ts';
 import { Connection } from '../connection.ts';
 import type { ClusterObject } from '../kinds.ts';
@@ -57,7 +58,7 @@ export class FakeApi {
   connect(installation = 'test'): Cluster {
     const access = { server: `http://127.0.0.1:${this.#port}`, serverName: null, authorities: null, insecure: false, certificate: null, token: 't' }; // prettier-ignore
     const connection = new Connection({ access, policy: async () => ['127.0.0.1'], callMs: 2_000 });
-    return { connection, installation };
+    return { connection, installation, recordKey: RECORD_KEY };
   }
 
   /** Creates or changes an object, and tells the watches. */

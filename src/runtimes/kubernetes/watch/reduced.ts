@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
+import type { Cluster } from '../cluster.ts';
 import type { KeptDeployment, RecordSummary } from '../kept.ts';
 import type { ClusterObject, ConfigMap, FoundDeployment, Pod } from '../kinds.ts';
 import { FIELD_MANAGER, LABEL } from '../labels.ts';
 import { CONTAINER } from '../objects.ts';
 import { isPresent } from '../pods.ts';
-import { fromRecordIn, hasPorts, type KeptRelease, type ServiceRecord } from '../record.ts';
+import { fromRecordIn, hasPorts, type KeptRelease, type ServiceRecord } from '../record/index.ts';
 import { leastOf } from '../scaling.ts';
 
 /** Characters of a message of the cluster that are kept. */
@@ -99,8 +100,8 @@ export function ownersOf({ managedFields = [], generation, labels, annotations }
 }
 
 /** Returns what is kept of a record; null for another ConfigMap. */
-export const reduceRecord = (object: ClusterObject): RecordSummary | null =>
-  fromRecordIn(object as ConfigMap, summaryOf);
+export const reduceRecord = (cluster: Cluster, object: ClusterObject): RecordSummary | null =>
+  fromRecordIn(cluster, object as ConfigMap, summaryOf);
 
 /** Returns what is kept of a Service: whether we still own what leads to the pods. */
 export function reduceService({ metadata }: ClusterObject): { isOurs: boolean } | null {
@@ -122,7 +123,11 @@ function named({ name, namespace, labels }: ClusterObject['metadata']): ClusterO
 }
 
 /** Returns what observation needs of a record. */
-export const summaryOf = ({ generation, isStopped, serving, candidate }: ServiceRecord): RecordSummary => ({
+export const summaryOf = (
+  { generation, isStopped, serving, candidate }: ServiceRecord,
+  isSealed: boolean,
+): RecordSummary => ({
+  isSealed,
   generation,
   isStopped,
   serving: serving && releaseSummary(serving),

@@ -19,8 +19,6 @@ export const startBuiltin: StartProxy = async ({ directory, release, ...options 
     return answer.ok ? answer.status!.pid : expect.fail(answer.message);
   },
   faults: async () =>
-    readShimLog(`${directory}/shim`, 1000)
-      .filter(({ stream }) => stream === 'stderr')
-      .map(({ text }) => text),
+    (await readShimLog(`${directory}/shim`, 1000)).filter(({ stream }) => stream === 'stderr').map(({ text }) => text),
   stop: () => stopProxy(directory),
 });

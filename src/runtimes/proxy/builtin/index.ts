@@ -193,7 +193,7 @@ async function untilUp(directory: string, meant = (_found: ProxyStatus) => true)
 }
 
 async function lastWords(shim: string): Promise<string> {
-  const lines = readShimLog(shim, 5).filter((line) => line.stream === 'stderr');
+  const lines = (await readShimLog(shim, 5)).filter((line) => line.stream === 'stderr');
   return lines.at(-1)?.text ?? 'it says nothing.';
 }
 

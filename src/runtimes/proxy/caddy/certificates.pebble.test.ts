@@ -7,11 +7,12 @@ import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CaddyRouter } from '#runtimes/proxy/caddy/index.ts';
-import { freePorts, startPebble, type Pebble } from '#runtimes/proxy/caddy/pebble.fixture.ts';
+import { startPebble, type Pebble } from '#runtimes/proxy/caddy/pebble.fixture.ts';
 import { startCaddyRouter, stopCaddyProxy } from '#runtimes/proxy/caddy/testing.ts';
 import { echo, startUpstream, type TestUpstream } from '#runtimes/proxy/contract/upstreams.ts';
 import { fetchFrom } from '#runtimes/proxy/contract/visitors.ts';
 import type { CertificateStatus } from '#runtimes/router.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 /** Validity of certificates in seconds: so short that Caddy renews them within a test, after two thirds of their life. */
 const VALIDITY_SECONDS = 30;
@@ -36,8 +37,7 @@ const start = (https = ports.https) =>
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'caddy-'));
-  const [http, https] = await freePorts(2);
-  ports = { http: http!, https: https! };
+  ports = { http: await freePort(), https: await freePort() };
   pebble = await startPebble(directory, ports, VALIDITY_SECONDS);
   upstream = await startUpstream(echo('a'));
   router = await start();
@@ -77,10 +77,16 @@ async function visit(host: string) {
   return { status: response.statusCode as number, body: await text(response), certificate };
 }
 
+/** Waits until a host has its certificate and is served with it, which is a moment later. */
+async function untilServed(host: string): Promise<void> {
+  await untilState(host, 'ISSUED');
+  await expect.poll(() => visit(host).then(({ status }) => status, String), { timeout: 20_000 }).toBe(200);
+}
+
 test('a host that asks for a certificate gets one, is served over HTTPS, and HTTP leads there', async () => {
   const host = 'issued.example.com';
   await route(host);
-  await untilState(host, 'ISSUED');
+  await untilServed(host);
   const { expiresAt, lastError } = await statusOf(host);
   expect(expiresAt).toBeGreaterThan(Date.now());
   expect(lastError).toBeNull();
@@ -117,16 +123,14 @@ test('a challenge that fails is told with its reason, and other hosts are served
     expiresAt: null,
     lastError: expect.stringMatching(/127\.0\.0\.9|connection refused/i),
   });
-  await untilState(good, 'ISSUED');
-  expect((await visit(good)).status).toBe(200);
+  await untilServed(good);
   await router.remove(bad);
 });
 
 test('a host that was taken away has no certificate shown to visitors any more', async () => {
   const host = 'gone.example.com';
   await route(host);
-  await untilState(host, 'ISSUED');
-  await visit(host);
+  await untilServed(host);
   await router.remove(host);
   await expect(visit(host)).rejects.toThrow();
   expect((await fetchFrom(ports.http, host)).status).toBe(404);
@@ -146,7 +150,7 @@ test('HTTPS is back after Caddy was killed, with the certificate that it had', a
 test('another control plane takes Caddy over with its certificates', async () => {
   const host = 'adopted.example.com';
   await route(host);
-  await untilState(host, 'ISSUED');
+  await untilServed(host);
   const { pid } = router;
   await router.close();
   router = await start();

@@ -5,7 +5,7 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { claimPort } from '#runtimes/proxy/caddy/process.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 /** ACME server on loopback with its own DNS, in which every name is 127.0.0.1. */
 export interface Pebble extends AsyncDisposable {
@@ -22,7 +22,7 @@ export async function startPebble(
   ports: { http: number; https: number },
   validitySeconds: number,
 ): Promise<Pebble> {
-  const [acme, management, dns, dnsManagement] = await freePorts(4);
+  const [acme, management, dns, dnsManagement] = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
   const rootsFile = join(directory, 'pebble.pem');
   const key = join(directory, 'pebble.key');
   const names = 'subjectAltName=DNS:localhost,IP:127.0.0.1';
@@ -78,9 +78,6 @@ export async function startPebble(
     [Symbol.asyncDispose]: async () => void (await Promise.all(children.map(end))),
   };
 }
-
-export const freePorts = (count: number): Promise<number[]> =>
-  Promise.all(Array.from({ length: count }, () => claimPort('127.0.0.1', 0)));
 
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;

@@ -70,13 +70,13 @@ export async function untilUp(directory: string): Promise<void> {
     if (Date.now() > end || (readShim(shimFolder(directory))?.state.restarts ?? 0) > 3) break;
     await sleep(20);
   }
-  throw new RuntimeError('failed', `Caddy does not start: ${lastWords(directory)}`);
+  throw new RuntimeError('failed', `Caddy does not start: ${await lastWords(directory)}`);
 }
 
 export const stopCaddy = (directory: string): Promise<void> => stopShim(shimFolder(directory), ENDING_MS);
 
-function lastWords(directory: string): string {
-  const said = readShimLog(shimFolder(directory), 20).filter(({ stream }) => stream === 'stderr');
+async function lastWords(directory: string): Promise<string> {
+  const said = (await readShimLog(shimFolder(directory), 20)).filter(({ stream }) => stream === 'stderr');
   return said.findLast(({ text }) => text.startsWith('Error:'))?.text ?? said.at(-1)?.text ?? 'it printed nothing.';
 }
 

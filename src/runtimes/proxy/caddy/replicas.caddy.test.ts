@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { serverLog } from '#runtimes/proxy/caddy/config.ts';
 import type { CaddyOptions, CaddyRouter } from '#runtimes/proxy/caddy/index.ts';
-import { freePorts } from '#runtimes/proxy/caddy/pebble.fixture.ts';
 import { startCaddyRouter, stopCaddyProxy } from '#runtimes/proxy/caddy/testing.ts';
 import { echo, startUpstream, type TestUpstream } from '#runtimes/proxy/contract/upstreams.ts';
 import { fetchFrom } from '#runtimes/proxy/contract/visitors.ts';
 import type { RouteEntry } from '#runtimes/router.ts';
+import { freePort } from '#test/harness/free-port.ts';
 
 /** Two control planes that configure one Caddy, as after a hand-over or with several processes on a machine. */
 let directory: string;
@@ -47,7 +47,7 @@ async function servesHttps(): Promise<boolean> {
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'caddy-'));
-  [httpsPort] = (await freePorts(1)) as [number];
+  httpsPort = await freePort();
   routers = [];
   upstream = await startUpstream(echo('a'));
 });

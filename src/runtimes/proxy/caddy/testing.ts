@@ -36,12 +36,12 @@ const KNOWN_PANICS = [
 ];
 
 /** Returns the lines in which Caddy reported its own crashes: of the process, or with `reportsServer` of a single request. */
-export function faultsOf(directory: string): string[] {
+export async function faultsOf(directory: string): Promise<string[]> {
   const folder = `${directory}/caddy`;
   const reports = readdirSync(folder)
     .filter((name) => /^server\b.*\.log$/.test(name))
     .flatMap((name) => readFileSync(`${folder}/${name}`, 'utf8').split('\n'));
-  const printed = readShimLog(`${folder}/shim`, 1000).map(({ text }) => text);
+  const printed = (await readShimLog(`${folder}/shim`, 1000)).map(({ text }) => text);
   return [...printed, ...reports].filter(
     (text) => /panic|fatal error|goroutine \d+ \[/.test(text) && !KNOWN_PANICS.some((known) => known.test(text)),
   );

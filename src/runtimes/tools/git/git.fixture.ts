@@ -49,7 +49,10 @@ export async function useGit() {
   });
 
   /** Checks out into a new folder. */
-  async function checkout(source: GitSource, commit: string): Promise<{ folder: string; lines: string[] }> {
+  async function checkout(
+    source: Parameters<Git['checkout']>[0],
+    commit: string,
+  ): Promise<{ folder: string; lines: string[] }> {
     const folder = path.join(mkdtempSync(path.join(out, 'c-')), 'tree');
     const lines: string[] = [];
     await git().checkout(source, commit, folder, (line) => lines.push(line));

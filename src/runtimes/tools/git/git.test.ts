@@ -275,6 +275,36 @@ test.each([
   expect(isPromising(text)).toBe(expected);
 });
 
+describe('changes since a fork', () => {
+  const forked = root.make('forked');
+  const base = forked.commit({ 'a.txt': 'one\n', 'b.txt': 'one\n' });
+  forked.git('checkout', '-q', '-b', 'feature');
+  const head = forked.commit({ 'b.txt': 'two\n' });
+  forked.git('checkout', '-q', 'main');
+  const main = forked.commit({ 'a.txt': 'two\n' });
+  forked.git('checkout', '-q', '--orphan', 'other');
+  const unrelated = forked.commit({ 'c.txt': 'one\n' });
+  const of = { branch: 'feature' };
+
+  test.each([
+    ['a local folder', () => forked.url],
+    ['http', () => `${open.url}/forked`],
+  ])('from %s are those of the head alone, whatever the other branch has changed meanwhile', async (_name, url) => {
+    const pathsOf = async (since: string, to: string, sinceFork: boolean) =>
+      (await git().changes(from(url(), of), since, to, sinceFork)).paths;
+    expect(await pathsOf(main, head, false)).toEqual(['a.txt', 'b.txt']);
+    expect(await pathsOf(main, head, true)).toEqual(['b.txt']);
+    expect(await pathsOf(base, head, true)).toEqual(['b.txt']);
+    expect(await pathsOf(main.slice(0, 12), head.slice(0, 12), true)).toEqual(['b.txt']);
+  });
+
+  test('are unknown where nothing is in common, or the other commit is gone', async () => {
+    const source = from(`${open.url}/forked`, of);
+    expect((await git().changes(source, unrelated, head, true)).paths).toBeNull();
+    expect((await git().changes(source, 'f'.repeat(40), head, true)).paths).toBeNull();
+  });
+});
+
 test('nothing is left in the folder for temporary files', async () => {
   // Separate folder: git processes of other tests use the common one meanwhile.
   const folder = mkdtempSync(path.join(tmpdir(), 'qd-git-left-'));

@@ -1,14 +1,18 @@
+import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { isForeignRef } from '#kernel/git-refs.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { withinDisk, type DiskLimits } from '#runtimes/tools/disk-limits.ts';
 import { fetchLfs, type WebRequest } from '#runtimes/tools/git/lfs.ts';
 import { locate, overHttps } from '#runtimes/tools/git/location.ts';
+import { importFolder, unpackFolder, type FolderCommit } from '#runtimes/tools/git/folders.ts';
 import type { GitCredentials, GitLocation } from '#runtimes/tools/git/location.ts';
 import { checkBranch, checkCommit, insidePath } from '#runtimes/tools/git/names.ts';
 import { Repository } from '#runtimes/tools/git/repository.ts';
 import { listSubmodules } from '#runtimes/tools/git/submodules.ts';
+import { workFolder } from '#runtimes/tools/work-folders.ts';
 
 export type { GitCredentials } from '#runtimes/tools/git/location.ts';
 
@@ -23,6 +27,8 @@ export interface GitOptions {
   sshKeyFile?: string;
   /** File of the known host keys of ssh servers, which are trusted on first use. Without it each connection is a first use. */
   knownHostsFile?: string;
+  /** Folder for the work of git, which stays on the disk that `disk` watches; the system's for temporary files without it. */
+  workDirectory?: string;
   /** Disk that one checkout, or one query of a repository, may take; no limit if absent. */
   disk?: DiskLimits;
 }
@@ -85,6 +91,15 @@ export class Git {
     return this.#withRepository(source, (repository) => repository.head(source.branch));
   }
 
+  /** Returns the commits at the heads of branches, with one question; null for those that the repository lacks. */
+  async resolveHeads(
+    source: Omit<GitSource, 'branch'>,
+    branches: readonly string[],
+  ): Promise<Map<string, string | null>> {
+    for (const branch of branches) checkBranch(branch);
+    return this.#withRepository({ ...source, branch: 'HEAD' }, (repository) => repository.heads(branches));
+  }
+
   /** Returns the branch that a repository's HEAD names; undefined if it names none (a commit, or nothing yet). */
   async defaultBranch(source: Omit<GitSource, 'branch'>): Promise<string | undefined> {
     return this.#withRepository({ ...source, branch: 'HEAD' }, (repository) => repository.defaultBranch());
@@ -104,20 +119,36 @@ export class Git {
 
   /**
    * Returns author and message of a commit, and the paths of the files that differ from an earlier one; null if that is not given, is gone, or
-   * differs in too many.
+   * differs in too many. With `sinceFork` the earlier one is the last commit that both have in common: `from` went on by itself since then.
    */
-  async changes(source: GitSource, from: string | null, to: string): Promise<GitChanges> {
+  async changes(source: GitSource, given: string | null, to: string, sinceFork = false): Promise<GitChanges> {
     checkCommit(to);
-    if (from !== null) checkCommit(from);
+    if (given !== null) checkCommit(given);
+    const from = given !== null && sinceFork ? await this.#mergeBase(source, given, to) : given;
     return this.#withRepository(source, async (repository) => {
       const filter = ['--filter=blob:none'];
       const head = await repository.fetchCommit(to, source.branch, filter);
       const { stdout } = await repository.git(['log', '-1', '--format=%an%x1f%B', head]);
       const [author = '', message = ''] = stdout.split('\x1f');
       const said = { author, message: message.trim() };
-      if (from === null || !(await isFetched(repository, from, source.branch, filter))) return { ...said, paths: null };
+      if (from === null || !(await ifThere(repository.fetchCommit(from, source.branch, filter))))
+        return { ...said, paths: null };
       const paths = await repository.changedPaths(from, head);
       return { ...said, paths: paths && withinFolder(paths, repository.prefix) };
+    });
+  }
+
+  /** Returns the last commit that two have in common; null if there is none, or one of them is gone. */
+  async #mergeBase(source: GitSource, one: string, other: string): Promise<string | null> {
+    return this.#withRepository(source, async (repository) => {
+      const found: string[] = [];
+      for (const commit of [one, other]) {
+        // Commits alone, without their folders.
+        const id = await ifThere(repository.fetchCommit(commit, null, ['--filter=tree:0'], null));
+        if (id === undefined) return null;
+        found.push(id);
+      }
+      return (await repository.mergeBase(found[0]!, found[1]!)) ?? null;
     });
   }
 
@@ -149,15 +180,67 @@ export class Git {
 
   /**
    * Writes the files of a commit into a new folder, with submodules and files of LFS but without git's own. Earlier content of the folder
-   * is removed.
+   * is removed. Submodules of a pull request, and of any source with `isUntrusted`, are fetched without credentials.
    */
-  async checkout(source: GitSource, commit: string, directory: string, log: (line: string) => void): Promise<void> {
+  async checkout(
+    source: GitSource & { isUntrusted?: boolean },
+    commit: string,
+    directory: string,
+    log: (line: string) => void,
+  ): Promise<void> {
     checkCommit(commit);
     checkBranch(source.branch);
     await rm(directory, { recursive: true, force: true });
     await mkdir(directory, { recursive: true });
-    await this.#withHome(source, [directory], (bounded, home) =>
-      this.#checkoutInto({ source: bounded, commit, directory, home, log, level: 0 }),
+    await this.#withHome({ ...source, name: nameOf(source) }, [directory], (bounded, home) =>
+      this.#checkoutInto({
+        source: bounded,
+        commit,
+        directory,
+        home,
+        log,
+        level: 0,
+        isForeign: source.isUntrusted === true || isForeignRef(source.branch),
+      }),
+    );
+  }
+
+  /**
+   * Makes a commit from a stream of `git fast-import`. `write` puts it into the file that it is given, and may use the folder of that. `keep`
+   * gets the commit with its pack, which is removed afterwards. Nothing limits the size: the caller does. Throws RuntimeError `refused` for
+   * what git does not take.
+   */
+  async importFolder<T>(
+    signal: AbortSignal,
+    write: (file: string, signal: AbortSignal) => Promise<void>,
+    keep: (commit: FolderCommit, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const { disk } = this.#options;
+    const limits = disk && { ...disk, mostBytes: Infinity };
+    const name = 'The uploaded folder';
+    return this.#withHome(
+      { name, signal },
+      [],
+      async (work, home) => {
+        const stream = path.join(home, 'stream');
+        await write(stream, work.signal);
+        const commit = await importFolder({ home, signal: work.signal }, stream);
+        return keep(commit, work.signal);
+      },
+      limits,
+    );
+  }
+
+  /** Writes the files of a commit into a new folder; `fetch` puts the pack with its objects into the file it is given. */
+  async unpackFolder(
+    source: { commit: string; directory: string; signal: AbortSignal },
+    fetch: (file: string) => Promise<void>,
+  ): Promise<void> {
+    const { commit, directory } = source;
+    await mkdir(directory, { recursive: true });
+    const work = { name: `The checkout of the uploaded folder ${commit}`, signal: source.signal };
+    await this.#withHome(work, [directory], (work, home) =>
+      unpackFolder({ home, signal: work.signal, commit, directory }, fetch),
     );
   }
 
@@ -171,7 +254,8 @@ export class Git {
     const { files, submodules } = await repository.listTree(found);
     await this.#fetchLarge(repository, files, source.signal);
     for (const { url, commit: linked, directory } of await listSubmodules(repository, submodules)) {
-      const credentials = await this.#credentialsFor(url, repository);
+      if (work.isForeign) this.#refuseOwnAccess(url);
+      const credentials = work.isForeign ? null : await this.#credentialsFor(url, repository);
       await this.#checkoutInto({
         ...work,
         source: { ...source, url, credentials },
@@ -202,9 +286,19 @@ export class Git {
     return isSame ? parent.access.credentials : null;
   }
 
+  /** Throws for a submodule that would be read with the access of this installation: its ssh key, or its folders. */
+  #refuseOwnAccess(url: string): void {
+    const { kind } = locate(url, this.#options.localRoots);
+    if (kind !== 'https' && kind !== 'http')
+      throw new RuntimeError(
+        'refused',
+        `The submodule ${url.slice(0, 200)} of a pull request is not fetched: only those that need no access are, over https.`,
+      );
+  }
+
   async #withRepository<T>(source: GitSource, work: (repository: Repository) => Promise<T>): Promise<T> {
     checkBranch(source.branch);
-    return this.#withHome(source, [], async (bounded, home) => {
+    return this.#withHome({ ...source, name: nameOf(source) }, [], async (bounded, home) => {
       const directory = path.join(home, 'repository');
       await mkdir(directory);
       return work(await this.#open(bounded, directory, home, () => undefined));
@@ -215,24 +309,33 @@ export class Git {
    * Provides a temporary folder, the HOME of git's processes, for one piece of work. Disk limits apply to it and to the work's other
    * folders.
    */
-  async #withHome<T>(
-    source: GitSource,
+  async #withHome<T, Source extends { name: string; signal: AbortSignal }>(
+    source: Source,
     filled: readonly string[],
-    work: (source: GitSource, home: string) => Promise<T>,
+    work: (source: Source, home: string) => Promise<T>,
+    limits = this.#options.disk,
   ): Promise<T> {
-    const home = await mkdtemp(path.join(tmpdir(), 'quarterdeck-git-'));
+    const home = await this.#makeHome();
     try {
       return await withinDisk({
-        name: `The checkout of ${source.url}`,
+        name: source.name,
         folders: [home, ...filled],
         disk: filled[0] ?? home,
-        limits: this.#options.disk,
+        limits,
         signal: source.signal,
         run: (signal) => work({ ...source, signal }, home),
       });
     } finally {
       await rm(home, { recursive: true, force: true });
     }
+  }
+
+  async #makeHome(): Promise<string> {
+    const { workDirectory } = this.#options;
+    if (workDirectory === undefined) return mkdtemp(path.join(tmpdir(), 'quarterdeck-git-'));
+    const home = workFolder(path.join(workDirectory, randomUUID()));
+    await mkdir(home, { recursive: true, mode: 0o700 });
+    return home;
   }
 
   async #open(source: GitSource, directory: string, home: string, log: (line: string) => void): Promise<Repository> {
@@ -271,18 +374,21 @@ interface Checkout {
   log(line: string): void;
   /** Depth of the repository: 0 for the source itself, 1 for its submodules. */
   level: number;
+  /** True if a stranger may have chosen the submodules: nothing of this installation is used to fetch them. */
+  isForeign: boolean;
 }
 
-/** Fetches a commit; false if the repository has it no more, as after a forced push. */
-async function isFetched(repository: Repository, commit: string, branch: string, options: string[]): Promise<boolean> {
+/** Returns the commit that a repository is asked for; undefined if it does not have it. */
+async function ifThere(fetched: Promise<string>): Promise<string | undefined> {
   try {
-    await repository.fetchCommit(commit, branch, options);
-    return true;
+    return await fetched;
   } catch (error) {
-    if (error instanceof RuntimeError && error.code === 'failed') return false;
+    if (error instanceof RuntimeError && error.code === 'failed') return undefined;
     throw error;
   }
 }
+
+const nameOf = ({ url }: GitSource): string => `The checkout of ${url}`;
 
 const withinFolder = (paths: string[], prefix: string): string[] =>
   paths.filter((file) => file.startsWith(prefix)).map((file) => file.slice(prefix.length));

@@ -74,15 +74,19 @@ export class Repository {
 
   /** Returns the commit of a branch or tag without fetching. */
   async head(branch: string): Promise<string> {
-    const refs = refsOf(branch);
-    const result = await this.#network((url) => ['ls-remote', '--quiet', '--', url, ...refs, `${refs.at(-1)}^{}`]);
+    return (await this.heads([branch])).get(branch) ?? (await this.#failMissing(branch));
+  }
+
+  /** Returns the commits of branches or tags without fetching, with one question; null for those that the repository lacks. */
+  async heads(branches: readonly string[]): Promise<Map<string, string | null>> {
+    const refs = [...new Set(branches.flatMap((branch) => namesOf(branch)))];
+    const result = await this.#network((url) => ['ls-remote', '--quiet', '--', url, ...refs]);
     if (result.exitCode !== 0) throw this.#explain(result);
     const found = new Map(
       result.stdout.split('\n').map((line) => line.split('\t').reverse() as [string, string | undefined]),
     );
-    const names = refs.flatMap((ref) => [`${ref}^{}`, ref]);
-    const commit = names.map((name) => found.get(name)).find((id) => id !== undefined);
-    return commit ?? (await this.#failMissing(branch));
+    const commitOf = (branch: string) => namesOf(branch).map((name) => found.get(name)).find((id) => id !== undefined); // prettier-ignore
+    return new Map(branches.map((branch) => [branch, commitOf(branch) ?? null]));
   }
 
   /** Returns the branch that HEAD names without fetching; undefined if it names none. */
@@ -104,11 +108,16 @@ export class Repository {
 
   /**
    * Fetches one commit. If the server does not provide single commits, or the id is abbreviated, fetches the history of the branch, or of
-   * all branches without one.
+   * all branches without one. `depth` is the number of commits from it on back; null for all of them.
    */
-  async fetchCommit(commit: string, branch: string | null, options: readonly string[]): Promise<string> {
+  async fetchCommit(
+    commit: string,
+    branch: string | null,
+    options: readonly string[],
+    depth: number | null = 1,
+  ): Promise<string> {
     if (commit.length === 40) {
-      const direct = await this.#fetch([commit], ['--depth=1', ...options]);
+      const direct = await this.#fetch([commit], [...(depth === null ? [] : [`--depth=${depth}`]), ...options]);
       if (direct.exitCode === 0) return commit;
     }
     if (branch !== null) await this.fetchBranch(branch, options);
@@ -138,11 +147,20 @@ export class Repository {
     return { files, submodules };
   }
 
+  /** Returns the last commit that is in the history of both fetched ones; undefined if there is none. */
+  async mergeBase(one: string, other: string): Promise<string | undefined> {
+    const found = await this.#run(['merge-base', '--end-of-options', one, other]);
+    if (found.exitCode === 0) return found.stdout.trim();
+    if (found.exitCode === 1) return undefined;
+    throw this.#explain(found);
+  }
+
   /** Returns the paths of the files that differ between two fetched commits; null if there are too many. */
   async changedPaths(from: string, to: string): Promise<string[] | null> {
     const args = ['diff', '--name-only', '--no-renames', '--no-ext-diff', '-z', from, to, '--'];
     const { stdout } = await this.git(args, { keepBytes: LISTING_BYTES });
-    return stdout.length >= LISTING_BYTES ? null : stdout.split('\0').filter((file) => file !== '');
+    // Each path ends with a zero. What comes behind the last one is the end of the output, and no path.
+    return stdout.length >= LISTING_BYTES ? null : stdout.split('\0').slice(0, -1);
   }
 
   /** Returns the text of a file in a commit; undefined if absent. */
@@ -157,6 +175,12 @@ export class Repository {
       env: { PATH: DEFAULT_PATH, ...this.#environment() },
       encoding: 'utf8',
       maxBuffer: FILE_BYTES * 2,
+      timeout: LOOK_SECONDS * 1000,
+      killSignal: 'SIGKILL',
+      signal: this.#parts.signal,
+    }).catch((error: Error) => {
+      if (this.#parts.signal.aborted) throw cancelled(error);
+      throw new RuntimeError('failed', `${file} of ${this.#location.url} cannot be read: ${error.message}`, error);
     });
     return read.stdout;
   }
@@ -279,3 +303,6 @@ export class Repository {
     return explain(result, this.#location, this.#access.credentials !== null);
   }
 }
+
+/** Names of a branch or tag in the order of their precedence; `^{}` is the commit of an annotated tag. */
+const namesOf = (branch: string): string[] => refsOf(branch).flatMap((ref) => [`${ref}^{}`, ref]);

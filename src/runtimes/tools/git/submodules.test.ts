@@ -18,6 +18,8 @@ describe('submodules', () => {
     return [repository, commitIndex(repository)];
   }
 
+  const commitOf = (name: string) => root.open(name).git('rev-parse', 'HEAD');
+
   test.each([['a local folder'], ['http']])('are fetched, nested ones too, from %s', async (kind) => {
     const suffix = kind === 'http' ? '-http' : '';
     const [middle, inner] = withSubmodules(`middle${suffix}`, { 'lib/app': '../app' }, commits[1]!);
@@ -38,6 +40,45 @@ describe('submodules', () => {
     expect(existsSync(path.join(folder, 'away/README.md'))).toBe(true);
     expect(other.authorizations.length).toBeGreaterThan(0);
     expect(new Set(other.authorizations)).toEqual(new Set([null]));
+  });
+
+  test('of a pull request are fetched without credentials, and none with the access of this installation', async () => {
+    const [publicOne, id] = withSubmodules('request-public', { lib: `${open.url}/app` }, commits[1]!);
+    publicOne.git('update-ref', 'refs/pull/7/head', id);
+    const request = (name: string) =>
+      from(`${closed.url}/${name}`, { credentials: CREDENTIALS, branch: 'refs/pull/7/head' });
+    const { folder } = await checkout(request('request-public'), id);
+    expect(existsSync(path.join(folder, 'lib/README.md'))).toBe(true);
+    // A private repository of the same server, for which the credentials would do; and a folder that sources may name.
+    for (const [name, url, code] of [
+      ['request-private', '../app', 'failed'],
+      ['request-local', path.join(root.folder, 'app'), 'refused'],
+      ['request-ssh', 'ssh://git@127.0.0.1/acme/app', 'refused'],
+    ] as const) {
+      const [repository, head] = withSubmodules(name, { lib: url }, commits[1]!);
+      repository.git('update-ref', 'refs/pull/7/head', head);
+      const before = closed.authorizations.length;
+      await expect(checkout(request(name), head), name).rejects.toMatchObject({ code });
+      const asked = closed.requests.slice(before).map((one, at) => [one, closed.authorizations[before + at]]);
+      for (const [one, authorization] of asked) if (String(one).startsWith('/app')) expect(authorization).toBeNull();
+    }
+    // A branch that the code of a fork is deployed from is no better.
+    const branch = { ...from(`${closed.url}/request-private`, { credentials: CREDENTIALS }), isUntrusted: true };
+    await expect(checkout(branch, commitOf('request-private'))).rejects.toMatchObject({ code: 'failed' });
+    // The same commits by a branch are the organization's own.
+    expect(
+      existsSync(
+        path.join(
+          (
+            await checkout(
+              from(`${closed.url}/request-private`, { credentials: CREDENTIALS }),
+              commitOf('request-private'),
+            )
+          ).folder,
+          'lib/README.md',
+        ),
+      ),
+    ).toBe(true);
   });
 
   test.each([

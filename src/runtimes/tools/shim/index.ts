@@ -19,7 +19,8 @@ import {
 } from '#runtimes/tools/shim/state.ts';
 
 export type { ShimState } from '#runtimes/tools/shim/state.ts';
-export { readShimLog, followShimLog, type ShimLogLine } from '#runtimes/tools/shim/read-log.ts';
+export { followShimLog } from '#runtimes/tools/shim/follow-log.ts';
+export { endOfLog, readShimLog, type LogEnd, type ShimLogLine } from '#runtimes/tools/shim/read-log.ts';
 export { workloadPids } from '#runtimes/tools/shim/supervisor.ts';
 export { becoming } from '#runtimes/tools/shim/sealed-environment.ts';
 export { enter, hasEnded, probeOnce, startEntered, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';

@@ -8,6 +8,25 @@ export interface LoggedLine {
   text: string;
 }
 
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+/** Parses a line of a log file; null if it is damaged, such as by a machine that lost its power. */
+export function parseLine(text: string): LoggedLine | null {
+  let line: Partial<LoggedLine> | null;
+  try {
+    line = JSON.parse(text) as Partial<LoggedLine> | null;
+  } catch {
+    return null;
+  }
+  const isWhole =
+    typeof line?.time === 'string' &&
+    TIME.test(line.time) &&
+    !Number.isNaN(Date.parse(line.time)) &&
+    (line.stream === 'stdout' || line.stream === 'stderr') &&
+    typeof line.text === 'string';
+  return isWhole ? (line as LoggedLine) : null;
+}
+
 /** Length limit of a line in characters: longer lines are split, so that a reader holds no more. */
 const LONGEST_LINE = 16_384;
 

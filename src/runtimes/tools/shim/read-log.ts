@@ -1,160 +1,95 @@
-import { closeSync, fstatSync, openSync, readSync, watch } from 'node:fs';
-import { open } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { statSync } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { charactersOf } from '#runtimes/tools/log-limits.ts';
 import type { LogWindow } from '#runtimes/tools/log-window.ts';
-import type { LoggedLine } from '#runtimes/tools/shim/log.ts';
+import { parseLine, type LoggedLine } from '#runtimes/tools/shim/log.ts';
+import { identityOf, openByIdentity, openEarlier, openNewest } from '#runtimes/tools/shim/log-files.ts';
 import { logFile } from '#runtimes/tools/shim/state.ts';
 
 export type ShimLogLine = LoggedLine;
 
-/** Number of bytes read at once from the end of a log file. */
-const CHUNK = 64 * 1024;
-const NEWLINE = 0x0a;
+/** End of a log at one moment: the place between the lines that were read from it and those that are followed. */
+export interface LogEnd {
+  /** Identity of the newest file. */
+  file: string;
+  /** Bytes of that file. */
+  size: number;
+}
+
+/** Returns the end of a log; null if it has none yet. */
+export function endOfLog(directory: string): LogEnd | null {
+  const stats = statSync(logFile(directory), { bigint: true, throwIfNoEntry: false });
+  return stats ? { file: identityOf(stats), size: Number(stats.size) } : null;
+}
 
 /**
- * Returns the last `tail` lines of a window of a shim's log, rotated files included, oldest first. Reads no more of the files than needed.
+ * Returns the last `tail` lines of a window of a shim's log, rotated files included, oldest first: fewer where they are more than so many
+ * characters. Reads no more of the files than needed, and with `end` none of what was written behind it. Damaged lines are left out. Other work
+ * of the process goes on between parts of 64 KiB.
  */
-export function readShimLog(directory: string, tail: number, window: LogWindow = {}): ShimLogLine[] {
+export async function readShimLog(
+  directory: string,
+  tail: number,
+  window: LogWindow = {},
+  end: LogEnd | null = null,
+  most = charactersOf(1),
+): Promise<ShimLogLine[]> {
   const { from = '', to } = window;
   const lines: ShimLogLine[] = [];
+  let characters = 0;
   if (tail < 1) return lines;
-  for (const text of linesFromEnd(logFile(directory))) {
-    const line = JSON.parse(text) as ShimLogLine;
-    if (line.time < from) break;
-    if (to === undefined || line.time < to) lines.push(line);
-    if (lines.length === tail) break;
+  for await (const texts of linesFromEnd(logFile(directory), end)) {
+    for (const text of texts) {
+      const line = parseLine(text);
+      if (line === null) continue;
+      if (line.time < from) return lines.reverse();
+      if (to !== undefined && line.time >= to) continue;
+      characters += line.text.length;
+      if (characters > most || lines.push(line) === tail) return lines.reverse();
+    }
   }
   return lines.reverse();
 }
 
-/** Yields the lines of a log and its rotated files, newest first. */
-function* linesFromEnd(path: string): Generator<string> {
-  for (let n = 0; ; n++) {
-    const fd = openIfThere(n === 0 ? path : `${path}.${n}`);
-    // The newest file is missing for a moment during a rotation.
-    if (fd === null && n > 0) return;
-    if (fd === null) continue;
+/** Number of bytes read at once from the end of a log file. */
+const CHUNK = 64 * 1024;
+const NEWLINE = 0x0a;
+/** Bytes of a line; a longer one is none that a shim writes, and is left out. */
+export const LONGEST_LINE_BYTES = 1024 * 1024;
+
+/** Yields the lines of a log and its rotated files before an end, newest first, in parts. */
+async function* linesFromEnd(path: string, end: LogEnd | null): AsyncGenerator<string[]> {
+  let file = end ? await openByIdentity(path, end.file) : await openNewest(path);
+  while (file !== null) {
+    let earlier: FileHandle | null;
     try {
-      yield* fileFromEnd(fd);
+      const stats = await file.stat({ bigint: true });
+      const identity = identityOf(stats);
+      const size = Number(stats.size);
+      yield* fileFromEnd(file, end?.file === identity ? Math.min(end.size, size) : size);
+      earlier = await openEarlier(path, identity);
     } finally {
-      closeSync(fd);
+      await file.close();
     }
+    file = earlier;
   }
 }
 
-/** Yields the lines of a file, newest first, without a line at the end that is still being written. */
-function* fileFromEnd(fd: number): Generator<string> {
-  let at = fstatSync(fd).size;
-  /** Beginning of a line whose rest was read, with its line end; at first, what follows the last line end. */
-  let head = Buffer.alloc(0);
+/** Yields the lines of a file before a position, newest first, in parts, without an unfinished one at the end. */
+async function* fileFromEnd(file: FileHandle, end: number): AsyncGenerator<string[]> {
+  let at = end;
+  /** End of a line whose beginning is not read yet, with its line end; at first, what follows the last line end. */
+  let rest = Buffer.alloc(0);
   while (at > 0) {
     const part = Buffer.alloc(Math.min(CHUNK, at));
     at -= part.length;
-    readSync(fd, part, 0, part.length, at);
-    const bytes = Buffer.concat([part, head]);
+    await file.read(part, 0, part.length, at);
+    const bytes = Buffer.concat([part, rest]);
     const start = at === 0 ? 0 : bytes.indexOf(NEWLINE) + 1;
     const isCut = at > 0 && start === 0;
-    head = isCut ? bytes : bytes.subarray(0, start);
-    if (!isCut) yield* bytes.toString('utf8', start).split('\n').slice(0, -1).reverse();
-  }
-}
-
-function openIfThere(path: string): number | null {
-  try {
-    return openSync(path, 'r');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
-}
-
-/**
- * Yields new lines until the signal is aborted; with `fromStart` also the earlier lines of the present file. Follows the file through
- * rotations. The shim writes whole lines: a partial line at the end of a read continues in the next one.
- */
-export async function* followShimLog(
-  directory: string,
-  signal: AbortSignal,
-  fromStart = false,
-): AsyncGenerator<ShimLogLine> {
-  const path = logFile(directory);
-  let file = await open(path, 'a+');
-  let at = fromStart ? 0 : (await file.stat()).size;
-  let rest = '';
-  /** Successor of `file` after a rotation, read once `file`, which no longer grows, was read to its end. */
-  let next: Awaited<ReturnType<typeof reopenWhenRotated>> = null;
-  let decoder = new TextDecoder();
-  const changes = new Changes(dirname(path), signal);
-  try {
-    while (!signal.aborted) {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(CHUNK), 0, CHUNK, at);
-      if (bytesRead > 0) {
-        at += bytesRead;
-        const lines = (rest + decoder.decode(buffer.subarray(0, bytesRead), { stream: true })).split('\n');
-        rest = lines.pop()!;
-        for (const line of lines) yield JSON.parse(line) as ShimLogLine;
-        continue;
-      }
-      if (!next) {
-        next = await reopenWhenRotated(file, path);
-        if (!next) await changes.next();
-        continue;
-      }
-      await file.close();
-      file = next;
-      next = null;
-      decoder = new TextDecoder();
-      at = 0;
-    }
-  } finally {
-    changes.close();
-    await file.close();
-  }
-}
-
-async function reopenWhenRotated(file: Awaited<ReturnType<typeof open>>, path: string) {
-  const next = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
-  if (next === null) return null;
-  const [old, present] = await Promise.all([file.stat(), next.stat()]);
-  if (old.ino !== present.ino) return next;
-  await next.close();
-  return null;
-}
-
-/** Waits for the folder to change. After a second without events it looks anyway, for file systems that send none. */
-class Changes {
-  readonly #watcher;
-  #wake: () => void = () => undefined;
-  #pending = false;
-
-  constructor(directory: string, signal: AbortSignal) {
-    this.#watcher = watch(directory, () => this.#notify());
-    this.#watcher.on('error', () => this.#notify());
-    signal.addEventListener('abort', () => this.#notify(), { once: true });
-  }
-
-  #notify(): void {
-    this.#pending = true;
-    this.#wake();
-  }
-
-  async next(): Promise<void> {
-    if (!this.#pending) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, 1000);
-        this.#wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    this.#pending = false;
-  }
-
-  close(): void {
-    this.#watcher.close();
+    rest = isCut ? bytes : bytes.subarray(0, start);
+    // What is left of a line without its end is no JSON.
+    if (rest.length > LONGEST_LINE_BYTES) rest = rest.subarray(-1);
+    if (!isCut) yield bytes.toString('utf8', start).split('\n').slice(0, -1).reverse();
   }
 }

@@ -38,8 +38,8 @@ export async function freezeVariables(
 
 /** Returns the fields of an entry that the rules of variables need. */
 function definitionOf(entry: VariableDefinition): VariableDefinition {
-  const { id, key, scope, isSecret, mountPath, interpolateFile, overrides, aliases, external } = entry;
-  return { id, key, scope, isSecret, mountPath, interpolateFile, overrides, aliases, external };
+  const { id, key, scope, isSecret, mountPath, interpolateFile, overrides, aliases, external, isWithheld } = entry;
+  return { id, key, scope, isSecret, mountPath, interpolateFile, overrides, aliases, external, isWithheld };
 }
 
 /** Freezes an entry for a snapshot. Undefined fields are left out when it is written as JSON. */

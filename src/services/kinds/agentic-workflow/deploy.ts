@@ -73,6 +73,7 @@ export const workflowDeployment: DeployableKind<AgenticWorkflowSpec> = {
     ...BUILD_LIMITS,
   }),
   volumes,
+  discards: ['agent-1'],
   tasks: (service, _action, identity, image, variables, options): PlannedTask[] => {
     const spec = service.spec;
     const opened = JSON.parse(options.opened.run!) as Opened;
@@ -92,7 +93,6 @@ export const workflowDeployment: DeployableKind<AgenticWorkflowSpec> = {
       {
         // A failed agent may already have had effects: it is never started twice.
         attempts: 1,
-        discard: true,
         checkout: {
           path: WORK,
           repositories: spec.project_repositories.map(({ url, branch, git_token_id }, at) => ({

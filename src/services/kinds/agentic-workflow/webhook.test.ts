@@ -8,6 +8,7 @@ import { newId } from '#kernel/ids.ts';
 import { startGitServer } from '#runtimes/tools/git/testing.ts';
 import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { markAsFork } from '#test/harness/fork.ts';
 import { useEngine } from '#test/harness/engine.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
 import { ASKS_LOOPBACK, useImages } from '#test/harness/images.ts';
@@ -203,6 +204,15 @@ describe('the webhook of an agentic workflow', () => {
     const [task] = engine.runtime.tasksOf(run.agentic_workflow_id);
     expect(task!.image).not.toContain('acme/agent');
     expect(task!.egress!.rules.map(({ host }) => host)).toEqual(['127.0.0.1']);
+  });
+
+  test('makes nothing in the preview of a fork: its run would have the secrets, and none of the limits', async () => {
+    const admin = await app.organization();
+    const workflow = await makeWorkflow(admin);
+    await markAsFork(app.db, workflow.environment.id);
+    expect(ok(await call(workflow), 409).message).toContain('does not run in the preview of a fork');
+    const rows = await app.db.selectFrom('environment').select('id').where('organization_id', '=', admin.organizationId).execute(); // prettier-ignore
+    expect(rows).toEqual([{ id: workflow.environment.id }]);
   });
 
   test('takes signed calls only where there is a secret, each once and in its time', async () => {

@@ -9,6 +9,7 @@ import { DateTime, named, Type, Uuid } from '#platform/http/schema.ts';
 import {
   DEFAULT_STAGES,
   environmentTarget,
+  findEnvironmentById,
   makeEnvironment,
   placeOf,
   toEnvironmentView,
@@ -25,6 +26,7 @@ import {
   webhookSecretPlace,
   type AgenticWorkflowSpec,
 } from '#services/kinds/agentic-workflow/spec.ts';
+import { forkOf, forkServiceRefusal } from '#services/service/forks.ts';
 import { findServiceById, lockService } from '#services/service/queries.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
@@ -121,6 +123,13 @@ async function letIn(call: WebhookCall, workflow: ServiceRow): Promise<void> {
   if (!spec.enabled) throw conflict(`${workflow.name} is switched off.`);
 }
 
+/** Throws 409 for a workflow in an environment that runs the code of a fork: a run would bring that code to the rights of an agent. */
+async function refuseFork(call: WebhookCall, workflow: ServiceRow): Promise<void> {
+  const environment = await findEnvironmentById(call.db, [workflow.organization_id], workflow.environment_id);
+  const refusal = environment && forkOf(environment) && forkServiceRefusal(workflow);
+  if (refusal) throw conflict(refusal);
+}
+
 /** Creates a run: a throwaway environment with a copy of the workflow, and its deployment. */
 async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, callId: string) {
   const { agentImage, agenticRunHours } = call.settings;
@@ -128,6 +137,7 @@ async function startRun(call: WebhookCall, kind: Kind, workflow: ServiceRow, cal
   if (agentImage === '' && !isOnMachine)
     throw conflict('This installation has no agent: its settings name none (QUARTERDECK_AGENT_IMAGE).');
   const scope = { organizationId: workflow.organization_id };
+  await refuseFork(call, workflow);
   const require = await rightOfMaker(call, workflow);
   const context = {
     ...call,

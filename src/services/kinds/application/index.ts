@@ -43,6 +43,7 @@ export const application: Kind<ApplicationSpec, ApplicationInput & { name: strin
     network: {},
     links: {},
     commits: { contributors: true },
+    folder: {},
     clone: {},
   },
 };

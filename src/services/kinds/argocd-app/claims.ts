@@ -1,14 +1,7 @@
 import { storable } from '#kernel/storable.ts';
 import { json } from '#platform/database/json.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
-import {
-  renewalOf,
-  withDate,
-  type ClaimRequest,
-  type RowClaim,
-  type WorkReport,
-  type WorkStatus,
-} from '#platform/work/index.ts';
+import { dueTable, inSeconds, type RowClaim, type WorkReport } from '#platform/work/index.ts';
 
 /** Seconds until an Argo CD is read again that could not be read. */
 const AFTER_FAILURE_SECONDS = 60;
@@ -18,76 +11,40 @@ export interface Claim extends RowClaim {
   cluster_id: string;
 }
 
-/** Claims Argo CDs that are due and have no unexpired claim. */
-export async function claimDue(db: Database, { limit, leaseSeconds }: ClaimRequest): Promise<Claim[]> {
-  const { rows } = await sql<Claim>`
-    update argo_cd set claim_token = gen_random_uuid(), lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
-    where id in (
-      select id from argo_cd where next_at <= clock_timestamp() and (lease_until is null or lease_until < clock_timestamp())
-      order by next_at limit ${limit} for update skip locked)
-    returning id, organization_id, cluster_id, claim_token as token`.execute(db);
-  return rows;
-}
+const TABLE = dueTable<Claim, 'argo_cd'>({
+  table: 'argo_cd',
+  columns: ['cluster_id'],
+  retrySeconds: AFTER_FAILURE_SECONDS,
+  failure: { is: sql`status = 'error'`, at: sql.ref('last_checked_at'), text: sql.ref('message') },
+});
 
-export const renew = renewalOf('argo_cd');
+export const { claim: claimDue, renew, hold: holdClaim, giveBack } = TABLE;
 
-const ofClaim = (db: Database, claim: Claim) =>
-  db
-    .updateTable('argo_cd')
-    .where('organization_id', '=', claim.organization_id)
-    .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.token);
-
-const inSeconds = (seconds: number) => sql<Date>`now() + make_interval(secs => ${seconds})`;
-const RELEASED = { claim_token: null, lease_until: null };
-
-/** Tells whether the claim still holds, and locks it until the commit. */
-export async function holdClaim(db: Database, claim: Claim): Promise<boolean> {
-  const held = await db
-    .selectFrom('argo_cd')
-    .select('id')
-    .where('organization_id', '=', claim.organization_id)
-    .where('id', '=', claim.id)
-    .where('claim_token', '=', claim.token)
-    .forUpdate()
-    .executeTakeFirst();
-  return held !== undefined;
-}
+/** Metrics of the Argo CDs that are read; those that are due count as waiting. */
+export const ARGO_CD_REPORT: WorkReport = { name: 'argo-cd', status: TABLE.status };
 
 export const noteSuccess = (db: Database, claim: Claim, seconds: number) =>
-  ofClaim(db, claim)
-    .set({
-      ...RELEASED,
-      status: 'connected',
-      reason: null,
-      message: null,
-      last_checked_at: sql`now()`,
-      reached_at: sql`now()`,
-      next_at: inSeconds(seconds),
-    })
-    .execute();
+  TABLE.end(db, claim, {
+    status: 'connected',
+    reason: null,
+    message: null,
+    last_checked_at: sql`now()`,
+    reached_at: sql`now()`,
+    next_at: inSeconds(seconds),
+  });
 
 export const noteFailure = (
   db: Database,
   claim: Claim,
   failure: { reason: 'authentication_failed' | 'unreachable' | 'insufficient_permissions'; message: string },
 ) =>
-  ofClaim(db, claim)
-    .set({
-      ...RELEASED,
-      ...failure,
-      message: storable(failure.message),
-      status: 'error',
-      last_checked_at: sql`now()`,
-      next_at: inSeconds(AFTER_FAILURE_SECONDS),
-    })
-    .execute();
-
-/** Releases the claim. The Argo CD stays due if the attempt was stopped in order, else it is due after a while. */
-export const giveBack = (db: Database, claim: Claim, stoppedBy: 'order' | 'failure') =>
-  ofClaim(db, claim)
-    .set(stoppedBy === 'order' ? RELEASED : { ...RELEASED, next_at: inSeconds(AFTER_FAILURE_SECONDS) })
-    .execute();
+  TABLE.end(db, claim, {
+    ...failure,
+    message: storable(failure.message),
+    status: 'error',
+    last_checked_at: sql`now()`,
+    next_at: inSeconds(AFTER_FAILURE_SECONDS),
+  });
 
 export interface Destination {
   url: string;
@@ -140,19 +97,3 @@ export const listMappings = (db: Database, scope: Scope, argoCdId: string) =>
     .where('organization_id', '=', scope.organizationId)
     .where('argo_cd_id', '=', argoCdId)
     .execute();
-
-/** Metrics of the Argo CDs that are read; those that are due count as waiting. */
-export const ARGO_CD_REPORT: WorkReport = {
-  name: 'argo-cd',
-  async status(db) {
-    const isHeld = sql`(claim_token is not null and coalesce(lease_until > clock_timestamp(), false))`;
-    const isDue = sql`(not ${isHeld} and next_at <= clock_timestamp())`;
-    const { rows } = await sql<WorkStatus>`
-      select count(*) filter (where ${isDue}) as waiting, count(*) filter (where ${isHeld}) as running,
-        min(next_at) filter (where ${isDue}) as "oldestWaiting", count(*) filter (where status = 'error') as retried,
-        (select json_build_object('at', last_checked_at, 'error', message) from argo_cd
-          where status = 'error' and last_checked_at is not null order by last_checked_at desc limit 1) as "lastFailure"
-      from argo_cd`.execute(db);
-    return withDate(rows[0]!);
-  },
-};

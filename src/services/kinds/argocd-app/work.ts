@@ -13,7 +13,7 @@ const argoCdWork = (platform: Platform): WorkKind<claims.Claim> => ({
   slots: AT_ONCE,
   pollMs: 5_000,
   channel: ARGO_CD,
-  claim: claims.claimDue,
+  claim: (db, request) => claims.claimDue(db, request),
   renew: claims.renew,
   giveBack: claims.giveBack,
   run: (claim, { signal }) => syncApps(platform, claim, signal),

@@ -77,7 +77,7 @@ describe('a Helm service', () => {
       allow_cluster_wide_resources: true,
       auto_preview: null,
       ports: [
-        { internal_port: 80, service_name: 'web', namespace: 'shop' },
+        { internal_port: 80, service_name: 'web', external_port: 443 },
         { name: 'grpc', internal_port: 80, protocol: 'GRPC', service_selectors: [{ key: 'app', value: 'api' }] },
       ],
     });
@@ -106,7 +106,7 @@ describe('a Helm service', () => {
     });
     const common = { id: expect.any(String), internal_port: 80, external_port: 443 };
     expect(made.ports).toEqual([
-      { ...common, port_type: 'SERVICE_NAME', name: 'p80', namespace: 'shop', protocol: 'HTTP', is_default: true, service_name: 'web' }, // prettier-ignore
+      { ...common, port_type: 'SERVICE_NAME', name: 'p80', protocol: 'HTTP', is_default: true, service_name: 'web' }, // prettier-ignore
       { ...common, port_type: 'SERVICE_SELECTORS', name: 'grpc', protocol: 'GRPC', is_default: false, service_selectors: [{ key: 'app', value: 'api' }] }, // prettier-ignore
     ]);
     const links = ok(await admin.get(`/helm/${made.id}/link`), 200).results;
@@ -116,6 +116,23 @@ describe('a Helm service', () => {
     ]);
     ok(await admin.delete(`/organization/${admin.organizationId}/helmRepository/${repository}`), 409);
     expect(ok(await admin.get(`/helm/${made.id}/listServices`), 200).results).toEqual([]);
+  });
+
+  test.each([
+    ['namespace', { namespace: 'shop' }, /must be left out: .*namespace of its environment/],
+    ['external_port', { external_port: 8443 }, /must be 443 or left out/],
+  ])('is not stored with a %s of a port that could have no effect', async (field, change, message) => {
+    const { admin, environment } = await makePlace();
+    const ports = [{ internal_port: 80, service_name: 'web', ...change }];
+    const error = { errors: [{ field: `ports[0].${field}`, message: expect.stringMatching(message) }] };
+    const body = { name: 'web', source: GIT };
+    const { results } = ok(await admin.get(`/environment/${environment}/helm`), 200);
+    expect(results).toEqual([]);
+    expect(ok(await admin.post(`/environment/${environment}/helm`, { ...body, ports }), 400)).toMatchObject(error);
+    expect(ok(await admin.get(`/environment/${environment}/helm`), 200).results).toEqual([]);
+    const made = await make(admin, environment, body);
+    expect(ok(await admin.put(`/helm/${made.id}`, { ...body, ports }), 400)).toMatchObject(error);
+    expect(ok(await admin.get(`/helm/${made.id}`), 200).ports).toEqual([]);
   });
 
   test('takes back what it answered, keeps what a body leaves out, and moves to another source', async () => {

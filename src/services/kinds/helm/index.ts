@@ -10,7 +10,7 @@ import {
   HelmRequest,
   type HelmInput,
 } from '#services/kinds/helm/schema.ts';
-import { toHelmSpec, toHelmView, type HelmSpec } from '#services/kinds/helm/spec.ts';
+import { toHelmSpec, toHelmView, withHelmSources, type HelmSpec } from '#services/kinds/helm/spec.ts';
 import { helmRoutes } from '#services/kinds/helm/routes.ts';
 import { helmTerraform } from '#services/kinds/helm/terraform.ts';
 
@@ -46,6 +46,7 @@ export const helm: Kind<HelmSpec, HelmInput & { name: string }> = {
     ports: (spec) => spec.ports,
     gitSource: (spec, of) =>
       of === 'values' ? (spec.values_override.file?.git?.git_repository ?? null) : spec.git_repository,
+    mapGitSources: withHelmSources,
     customDomains: { one: 'get' },
     autoDeploy: ({ auto_deploy }) => (auto_deploy ? 'DEPLOY' : null),
     deploymentRestrictions: {},

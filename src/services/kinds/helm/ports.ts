@@ -18,8 +18,20 @@ export const HelmPortRequest = named(
   Type.Object({
     name: Type.Optional(Label),
     internal_port: PortNumber,
-    external_port: Type.Optional(PortNumber),
-    namespace: Type.Optional(Label),
+    external_port: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 65535,
+        description: '443: HTTP and gRPC come in at the port of the cluster.',
+      }),
+    ),
+    namespace: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 63,
+        description: 'Refused: the Kubernetes service is in the namespace of its environment.',
+      }),
+    ),
     protocol: Type.Optional(Protocol),
     is_default: Type.Optional(Type.Boolean()),
     service_name: Type.Optional(Label),
@@ -34,7 +46,9 @@ const answered = {
   name: Type.String(),
   internal_port: PortNumber,
   external_port: PortNumber,
-  namespace: Type.Optional(Type.String()),
+  namespace: Type.Optional(
+    Type.String({ description: 'Left out: the Kubernetes service is in the namespace of its environment.' }),
+  ),
   protocol: Protocol,
   is_default: Type.Boolean(),
 };
@@ -50,7 +64,6 @@ export const HelmPort = Type.Union([
 /** Port as stored, with the Kubernetes service that it belongs to. Every such port is public: it is named to be published. */
 export type HelmPortSpec = PortSpec & {
   external_port: number;
-  namespace?: string;
   service_name?: string;
   service_selectors?: { key: string; value: string }[];
 };
@@ -60,14 +73,15 @@ export type HelmPortSpec = PortSpec & {
  * If there are any, exactly one is the default.
  */
 export function toHelmPorts(input: HelmPortInput[], present: HelmPortSpec[]): HelmPortSpec[] {
-  const ports = input.map((port, index): HelmPortSpec => {
+  const ports = input.map(({ namespace, ...port }, index): HelmPortSpec => {
     checkService(port, `ports[${index}]`);
+    checkPlace({ ...port, namespace }, `ports[${index}]`);
     const name = port.name ?? `p${port.internal_port}`;
     return {
       ...port,
       id: present.find((other) => other.name === name)?.id ?? newId(),
       name,
-      external_port: port.external_port ?? 443,
+      external_port: WEB_PORT,
       publicly_accessible: true,
       is_default: port.is_default ?? false,
       protocol: port.protocol ?? 'HTTP',
@@ -83,6 +97,22 @@ export function toHelmPorts(input: HelmPortInput[], present: HelmPortSpec[]): He
   return ports.map((port) => ({ ...port, is_default: port === chosen }));
 }
 
+/** Port at which HTTP and gRPC come into a cluster. */
+const WEB_PORT = 443;
+
+function checkPlace({ namespace, external_port: external }: HelmPortInput, field: string): void {
+  if (namespace !== undefined)
+    throw invalidField(
+      `${field}.namespace`,
+      'must be left out: a chart publishes Kubernetes services of the namespace of its environment',
+    );
+  if (external !== undefined && external !== WEB_PORT)
+    throw invalidField(
+      `${field}.external_port`,
+      `must be ${WEB_PORT} or left out: HTTP and gRPC of a chart come in at that port, by their host names`,
+    );
+}
+
 function checkService({ service_name: name, service_selectors: selectors }: HelmPortInput, field: string): void {
   if (name !== undefined && selectors !== undefined)
     throw invalidField(`${field}.service_selectors`, 'cannot stand beside service_name: leave one of them out');
@@ -95,8 +125,8 @@ export const toHelmPortView = (port: HelmPortSpec) => ({
   port_type: port.service_name === undefined ? 'SERVICE_SELECTORS' : 'SERVICE_NAME',
   name: port.name,
   internal_port: port.internal_port,
-  external_port: port.external_port,
-  ...(port.namespace === undefined ? {} : { namespace: port.namespace }),
+  // Another number of earlier releases never had an effect.
+  external_port: WEB_PORT,
   protocol: port.protocol,
   is_default: port.is_default,
   ...(port.service_name === undefined

@@ -6,7 +6,7 @@ import { toHelmPorts, toHelmPortView, type HelmPortSpec } from '#services/kinds/
 import type { HelmInput } from '#services/kinds/helm/schema.ts';
 import { toHelmSource, type HelmSource } from '#services/kinds/helm/source.ts';
 import { NO_VALUES, toValues, toValuesView, type ValuesOverride } from '#services/kinds/helm/values.ts';
-import { toGitView, type ResolvedCommit } from '#services/sources/git.ts';
+import { toGitView, type GitSource, type ResolvedCommit } from '#services/sources/git.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** A Helm service's configuration as it is stored and frozen into snapshots. */
@@ -85,5 +85,18 @@ export function toHelmView(_context: Context, row: ServiceRow, spec: HelmSpec): 
         },
     values_override: toValuesView(values_override, released?.valuesCommit, row.values_git_token_name),
     ports: ports.map(toHelmPortView),
+  };
+}
+
+/** Returns a configuration with its repositories changed: that of the chart, and that of the values. */
+export function withHelmSources(spec: HelmSpec, change: (source: GitSource) => GitSource): HelmSpec {
+  const { git_repository, values_override: values } = spec;
+  const git = values.file?.git;
+  return {
+    ...spec,
+    git_repository: git_repository && change(git_repository),
+    values_override: git
+      ? { ...values, file: { ...values.file!, git: { ...git, git_repository: change(git.git_repository) } } }
+      : values,
   };
 }

@@ -24,9 +24,8 @@ export const helmTerraform: KindTerraform<HelmSpec> = {
           port.name,
           {
             service_name: port.service_name,
-            namespace: port.namespace,
             internal_port: port.internal_port,
-            external_port: port.external_port,
+            external_port: 443,
             protocol: port.protocol,
             is_default: port.is_default,
           },

@@ -9,6 +9,7 @@ import { readSettings } from '#platform/settings/index.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { useEngine } from '#test/harness/engine.ts';
+import { markAsFork } from '#test/harness/fork.ts';
 import { deploy, executionsOf, logOf, makeJob, order, type TestJob } from './job.fixture.ts';
 
 const logged: string[] = [];
@@ -101,6 +102,21 @@ describe('a cron job', () => {
       state: 'DEPLOYED',
       service_deployment_status: 'OUT_OF_DATE',
     });
+  });
+
+  // docs/decisions/0113-a-fork-runs-what-was-approved-and-sees-no-secret.md
+  test('gets no secret where the code of a fork runs', async () => {
+    const admin = await app.organization();
+    const job = await makeCron(admin);
+    ok(await admin.post(`${job.url}/secret`, { key: 'TOKEN', value: 'never-told' }), 201);
+    ok(await admin.post(`${job.url}/environmentVariable`, { key: 'PLAIN', value: 'told' }), 201);
+    await deploy(job);
+    await markAsFork(app.db, job.environmentId);
+    await makeDue(job);
+    expect(await ended(job, 1)).toMatchObject([{ state: 'SUCCEEDED' }]);
+    const [spec] = engine.runtime.tasksOf(job.id);
+    expect(spec!.environment).toMatchObject({ PLAIN: 'told' });
+    expect(JSON.stringify(spec)).not.toContain('never-told');
   });
 
   // docs/decisions/0030-rights-hold-when-something-takes-effect.md
@@ -317,7 +333,7 @@ afterEach(() => {
   engine.runtime.faults = {};
 });
 
-async function makeWorker(runtimeOf = async (): Promise<Runtime> => engine.runtime) {
+async function makeWorker({ runtimeOf = async (): Promise<Runtime> => engine.runtime, epoch = 1 } = {}) {
   const node = newId();
   await app.db
     .insertInto('node')
@@ -329,13 +345,16 @@ async function makeWorker(runtimeOf = async (): Promise<Runtime> => engine.runti
     engineDatabase: app.database,
     directConfig: app.databaseConfig,
     nodeId: node,
-    installation: { id: app.installationId, epoch: 1 },
+    installation: { id: app.installationId, epoch },
   };
   return createExecutionWorker(base, { runtimeOf }, createSources(app.platform));
 }
 
 describe('a run whose worker goes', () => {
-  test('goes on, and is taken over by the next worker with all of its log', async () => {
+  test.each([
+    ['by the next worker', 1],
+    ['by a worker after a failover of the database, which raises the epoch', 2],
+  ])('goes on, and is taken over with all of its log %s', async (_who, epoch) => {
     const admin = await app.organization();
     const job = await makeCron(admin);
     await engine.executions.stop();
@@ -347,7 +366,8 @@ describe('a run whose worker goes', () => {
     await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(1);
     await first.stop();
     expect(await statesOf(job)).toEqual(['RUNNING']);
-    const second = await makeWorker();
+    await app.db.updateTable('installation').set({ epoch }).execute();
+    const second = await makeWorker({ epoch });
     second.start();
     const [execution] = await ended(job, 1);
     await second.stop();
@@ -467,7 +487,7 @@ describe('a runtime that does not answer', () => {
     const admin = await app.organization();
     const job = await makeCron(admin);
     await engine.executions.stop();
-    const worker = await makeWorker(() => new Promise(() => undefined));
+    const worker = await makeWorker({ runtimeOf: () => new Promise(() => undefined) });
     onTestFinished(async () => {
       await worker.stop();
       engine.executions = await makeWorker();

@@ -6,7 +6,8 @@ type CommandName = (typeof COMMANDS)[number];
 export type ExtraArguments = Partial<Record<CommandName, string[]>>;
 
 /** Action of a run. `apply` is a deployment; `destroy` is a removal, which `reconcile-destroy` precedes with an apply. */
-export type TerraformAction = 'apply' | 'plan' | 'destroy' | 'reconcile-destroy' | 'unlock' | 'migrate';
+export const TERRAFORM_ACTIONS = ['apply', 'plan', 'destroy', 'reconcile-destroy', 'unlock', 'migrate'] as const;
+export type TerraformAction = (typeof TERRAFORM_ACTIONS)[number];
 
 /** Command of a run: its arguments after the program, and the name by which the run's script treats it. */
 export interface Command {

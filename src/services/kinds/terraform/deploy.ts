@@ -11,7 +11,7 @@ import type {
   ServiceSnapshot,
   StepName,
 } from '#deployments/index.ts';
-import type { TerraformAction } from '#services/kinds/terraform/commands.ts';
+import { TERRAFORM_ACTIONS, type TerraformAction } from '#services/kinds/terraform/commands.ts';
 import { DOCKERFILE, dockerfileOf } from '#services/kinds/terraform/image.ts';
 import {
   CACHE_FOLDER,
@@ -40,6 +40,8 @@ export interface Opened {
 /** Limit of a run in seconds, if the service has none. */
 const LONGEST_SECONDS = 86_400;
 const ANSWER = `${FOLDER}/answer/answer.json`;
+
+const commandNameOf = (action: TerraformAction): string => `terraform-${action}`;
 
 /** Deployment of a Terraform service: its module becomes an image, in which Terraform runs to its end. */
 export const terraformDeployment: DeployableKind<TerraformSpec> = {
@@ -99,6 +101,7 @@ export const terraformDeployment: DeployableKind<TerraformSpec> = {
     };
   },
   volumes,
+  discards: TERRAFORM_ACTIONS.map((action) => `${commandNameOf(action)}-1`),
   tasks: (service, action, identity, image, variables, options): PlannedTask[] => {
     if (isOwnUnlock(service)) return [];
     const spec = service.spec;
@@ -108,10 +111,9 @@ export const terraformDeployment: DeployableKind<TerraformSpec> = {
     return [
       {
         attempts: 1,
-        discard: true,
         task: {
           identity,
-          name: `terraform-${done}`,
+          name: commandNameOf(done),
           displayName: service.name,
           image,
           registry: null,
@@ -140,6 +142,8 @@ export const terraformDeployment: DeployableKind<TerraformSpec> = {
           secrets: variables.secrets,
           timeoutSeconds: spec.timeout_sec || LONGEST_SECONDS,
           outputPath: ANSWER,
+          // run.sh and this need the same programs.
+          hasShell: true,
         },
       },
     ];

@@ -1,3 +1,4 @@
+import { MACHINE_RUNTIME } from '#runtimes/runtime.ts';
 import { FOLDER } from '#services/kinds/terraform/run-files.ts';
 import type { TerraformSpec } from '#services/kinds/terraform/spec.ts';
 import { KNOWN_VERSIONS } from '#services/kinds/terraform/versions.ts';
@@ -30,7 +31,7 @@ export function dockerfileOf(spec: TerraformSpec, runtime: string, images: Progr
   const from =
     spec.engine === 'TERRAFORM'
       ? [`FROM ${images.terraform}:${version}`]
-      : runtime === 'docker'
+      : runtime !== MACHINE_RUNTIME
         ? [
             `FROM ${images.openTofu}:${version}-minimal AS program`,
             `FROM ${BASE}`,

@@ -3,6 +3,7 @@ import { selectedCommit, selectedId } from '#services/service/selection.ts';
 import { Nullable, OneOf, Type } from '#platform/http/schema.ts';
 import { terraformRoutes } from '#services/kinds/terraform/routes.ts';
 import { terraformDeployment } from '#services/kinds/terraform/deploy.ts';
+import { keepsState } from '#services/kinds/terraform/run-files.ts';
 import {
   DeleteQuery,
   Terraform,
@@ -33,7 +34,7 @@ export const terraform: Kind<TerraformSpec, TerraformInput & { name: string }> =
   toSpec: toTerraformSpec,
   toView: toTerraformView,
   deployment: terraformDeployment,
-  requires: () => ['builds', 'tasks', 'host-address'],
+  requires: ({ backend }) => ['builds', 'tasks', ...(keepsState(backend) ? (['host-address'] as const) : [])],
   deploy: {
     body: TerraformDeployRequest,
     group: 'terraforms',

@@ -11,23 +11,41 @@ import {
   toEnvironmentView,
   withRule,
   type EnvironmentTarget,
+  type ForkHead,
 } from '#resources/environment/index.ts';
 import { projectTarget, type ProjectTarget } from '#resources/project/index.ts';
 import type { CloneEnvironmentInput } from '#services/capabilities/environment/clone/schema.ts';
 import { copyServices, keepModeOfSecrets, placeIn } from '#services/capabilities/service/clone/index.ts';
 import type { Kind } from '#services/kind.ts';
+import { forkServiceRefusal } from '#services/service/forks.ts';
 import { listAllServicesByEnvironment } from '#services/service/queries.ts';
+
+/** Source of a clone, and the check of rights: those of a caller, or of an arrangement for later. */
+type CloneCall = Context & Pick<Call<EnvironmentTarget>, 'target' | 'require'>;
+
+export interface CloneOptions {
+  /** True for a preview: rule and services of the clone make no previews themselves. */
+  isPreview?: boolean;
+  /** Head of the fork whose code the clone runs. Services that may not run beside it are left out. */
+  fork?: ForkHead;
+}
 
 /**
  * Clones an environment with its stages, variables and services into its project or another one of the organization. Services that are
- * being deleted are left out, and so are Argo CD apps, which cannot be created through the API.
+ * being deleted are left out, and so are Argo CD apps, which cannot be created through the API. Throws 409 for one that runs the code of a
+ * fork.
  */
-export async function cloneEnvironment(call: Call<EnvironmentTarget>, kinds: Kind[], input: CloneEnvironmentInput) {
+export async function cloneEnvironment(
+  call: CloneCall,
+  kinds: Kind[],
+  input: CloneEnvironmentInput,
+  { isPreview = false, fork }: CloneOptions = {},
+) {
   const source = call.target;
   const { organizationId } = source;
   if (source.deleting) throw conflict(`Environment ${source.name} is being deleted.`);
   const project = await findProject(call, input.project_id ?? source.projectId);
-  const wanted = await cloneInput(call, project, input);
+  const wanted = await cloneInput(call, project, input, isPreview);
   call.require('environment.create', { ...project, mode: wanted.mode });
   const stages = await listStages(call.db, { organizationId }, source.id);
   const stageIds = new Map(stages.map((stage) => [stage.id, newId()]));
@@ -36,20 +54,27 @@ export async function cloneEnvironment(call: Call<EnvironmentTarget>, kinds: Kin
     project,
     wanted,
     stages.map(({ id, name, description }) => ({ id: stageIds.get(id)!, name, description })),
+    fork,
   );
   call.require('cluster.use', { organizationId, clusterId: environment.cluster_id });
   const byKind = new Map(kinds.filter((kind) => kind.capabilities?.clone).map((kind) => [kind.kind as string, kind]));
   const rows = await listAllServicesByEnvironment(call.db, { organizationId }, source.id).execute();
   const services = rows
-    .filter((row) => byKind.has(row.kind) && !row.deleting)
+    .filter((row) => byKind.has(row.kind) && !row.deleting && !(fork && forkServiceRefusal(row)))
     .map((row) => ({
-      row,
+      row: isPreview && 'auto_preview' in row.spec ? { ...row, spec: { ...row.spec, auto_preview: false } } : row,
       kind: byKind.get(row.kind)!,
       id: newId(),
       name: row.name,
       stageId: stageIds.get(row.stage_id)!,
     }));
-  await copyServices(call, call.require, { from: source, to: placeIn(environment), services, whole: true });
+  await copyServices(call, call.require, {
+    from: source,
+    to: placeIn(environment),
+    services,
+    whole: true,
+    isNewFork: fork !== undefined,
+  });
   const view = toEnvironmentView(environment);
   await audit(call, {
     organizationId,
@@ -78,16 +103,19 @@ export async function checkModeChange(
 }
 
 /** Returns the fields of the clone: from the matching rule of its project if the input asks for it, else from its source. */
-async function cloneInput(call: Call<EnvironmentTarget>, project: ProjectTarget, input: CloneEnvironmentInput) {
+async function cloneInput(call: CloneCall, project: ProjectTarget, input: CloneEnvironmentInput, isPreview: boolean) {
   const { name, mode, cluster_id } = input;
   const source = call.target;
   const like = { name, mode: mode ?? source.mode, cluster_id: cluster_id ?? source.cluster_id };
-  if (!input.apply_deployment_rule) return { ...like, rule: await environmentRule(call, source) };
+  if (!input.apply_deployment_rule) {
+    const rule = await environmentRule(call, source);
+    return { ...like, rule: isPreview ? { ...rule, auto_preview: false, on_demand_preview: false } : rule };
+  }
   const ruled = await withRule(call, project, { name, mode, cluster_id });
   return ruled.rule ? ruled : like;
 }
 
-async function findProject(call: Call<EnvironmentTarget>, id: string) {
+async function findProject(call: CloneCall, id: string) {
   const project = await projectTarget.find(call.db, id, [call.target.organizationId], { lock: true });
   if (!project) throw invalidField('project_id', 'names no project of this organization');
   return project;

@@ -8,6 +8,8 @@ export const listServicesWithFlag = (db: Database, scope: Scope, kind: string, f
     .where('service.kind', '=', kind)
     .where('service.deleting', '=', false)
     .where('environment.deleting', '=', false)
+    // Previews are clones, which nothing makes of an environment that runs the code of a fork.
+    .$if(flag === 'auto_preview', (query) => query.where('environment.fork_ref', 'is', null))
     .where(sql<boolean>`coalesce((service.spec ->> ${flag})::boolean, false)`)
     // Always in one order, since each environment is locked on the way.
     .orderBy('service.environment_id')

@@ -73,7 +73,7 @@ export async function previewFollowers(call: OrganizationCall, kinds: Kind[], ki
     const target = await findEnvironment(call, environmentId);
     const name = `${target.name} preview ${tag}`;
     const mode = target.mode === 'PRODUCTION' ? 'PRODUCTION' : 'PREVIEW';
-    const clone = await cloneEnvironment({ ...call, target }, kinds, { name, mode });
+    const clone = await cloneEnvironment({ ...call, target }, kinds, { name, mode }, { isPreview: true });
     const environment = await findEnvironment(call, clone.id);
     const names = new Set(rows.map((row) => row.name));
     for (const row of await listAllServicesByEnvironment(call.db, call.target, clone.id).execute()) {

@@ -3,7 +3,7 @@ import { Type } from '#platform/http/schema.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { listLog, listLogs } from '#services/capabilities/environment/logs/list.ts';
 import { DeploymentLogLine, EnvironmentLogList } from '#services/capabilities/environment/logs/schema.ts';
-import { FollowQuery, refuseFollow } from '#services/capabilities/service/logs/follow.ts';
+import { FollowQuery, refuseFollow } from '#services/capabilities/environment/logs/follow.ts';
 
 export const environmentLogRoutes: Route[] = [
   defineRoute({

@@ -4,6 +4,7 @@ import { advancedSettingsOf } from '#services/capabilities/service/advanced-sett
 import { listDomainsByServices } from '#services/capabilities/service/custom-domains/index.ts';
 import { freezeVariables } from '#services/capabilities/variables/index.ts';
 import type { DeployChoice } from '#services/kind.ts';
+import { forkOf } from '#services/service/forks.ts';
 import { freezeGroups } from '#services/workload/groups.ts';
 import { hostnameOf } from '#services/ports/ports.ts';
 import type { SnapshotRow } from '#services/capabilities/service/actions/queries.ts';
@@ -30,15 +31,22 @@ export async function freeze(
     versions: { service: row.version, environment: row.environment_version, project: row.project_version },
     spec: row.spec,
     details: row.details,
-    advancedSettings: advancedSettingsOf(row),
+    advancedSettings: forkOf(row) ? withoutRights(advancedSettingsOf(row)) : advancedSettingsOf(row),
     ...domainsOf(domains.get(row.id) ?? []),
     variables: own.get(row.id) ?? [],
     commitId: choices.get(row.id)?.commitId ?? null,
     ...askedOf(choices.get(row.id)),
-    ...freezeGroups(row),
+    // Annotations and labels may ask the cluster for rights or secrets.
+    ...(forkOf(row) ? {} : freezeGroups(row)),
   }));
   return { services, shared };
 }
+
+/** Leaves out the settings that give a workload an account of its cluster. */
+const withoutRights = (settings: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(settings).filter(([key]) => !key.startsWith('security.') || key === READ_ONLY));
+
+const READ_ONLY = 'security.read_only_root_filesystem';
 
 function domainsOf(rows: { domain: string; generate_certificate: boolean }[]) {
   const certificateDomains = rows.filter((row) => row.generate_certificate).map(({ domain }) => domain);

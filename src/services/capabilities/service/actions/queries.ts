@@ -27,6 +27,8 @@ export const listForSnapshot = (db: Database, scope: Scope, environmentId: strin
       'service.deleting',
       'service.observed',
       'environment.version as environment_version',
+      'environment.fork_ref',
+      'environment.fork_commit',
     ])
     .select([
       'cluster.name as cluster_name',

@@ -8,10 +8,12 @@ import {
   type FrozenServices,
 } from '#deployments/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
+import { pinForkCommits } from '#services/capabilities/service/actions/fork-commits.ts';
 import { freeze } from '#services/capabilities/service/actions/freeze.ts';
 import * as queries from '#services/capabilities/service/actions/queries.ts';
 import type { DeployChoice } from '#services/kind.ts';
 import { featuresOf, type Capabilities, type RuntimeFeature } from '#runtimes/runtime.ts';
+import { forkClusterRefusal, forkOf, forkServiceRefusal } from '#services/service/forks.ts';
 import { refuseDeleting } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
@@ -32,6 +34,7 @@ export interface ActionOptions {
   /** Deploy options by service id. */
   choices?: ReadonlyMap<string, DeployChoice>;
   bestEffort?: boolean;
+  /** True if no call asks for it: the commits of `choices` are those of pushes, releases and approvals then, and named by nobody. */
   automatic?: boolean;
   /** Waiting deployment that the request widens (`DeploymentRequest.widens`). */
   widens?: string | null | undefined;
@@ -140,7 +143,7 @@ export async function freezeChosen(
   // With several services the others go on, and this one ends with an error.
   const [reason] = unable.values();
   if (reason !== undefined && serviceIds?.length === 1) throw badRequest(reason);
-  const choices = options.choices ?? new Map<string, DeployChoice>();
+  const choices = await pinForkCommits(context, place, chosen, options);
   const frozen = await freeze(context, place.organizationId, place.environmentId, chosen, choices);
   return {
     ...frozen,
@@ -166,7 +169,7 @@ const NEEDS: Record<RuntimeFeature, string> = {
 };
 
 /**
- * Returns the reason, by service id, why the environment's cluster cannot run a service. Each reason is a sentence that names the service.
+ * Returns the reason, by service id, why the environment or its cluster cannot run a service. Each reason is a sentence that names the service.
  */
 function listUnable(rows: queries.SnapshotRow[]): Map<string, string> {
   return new Map(
@@ -174,6 +177,8 @@ function listUnable(rows: queries.SnapshotRow[]): Map<string, string> {
       const { cluster_name: cluster, cluster_runtime: runtime } = row;
       const capabilities = row.cluster_capabilities as Capabilities | null;
       const has = featuresOf(runtime, capabilities);
+      const refusal = forkOf(row) && (forkClusterRefusal(runtime) ?? forkServiceRefusal(row));
+      if (refusal) return [[row.id, refusal]];
       const missing = (row.requires as RuntimeFeature[]).filter((feature) => !has.includes(feature));
       if (missing.length === 0) return [];
       const problems = missing.map((feature) => `${row.name} ${NEEDS[feature]}`).join('; ');

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { newId, shortId } from '#kernel/ids.ts';
+import { findEnvironmentById } from '#resources/environment/index.ts';
 import {
   makeApplication,
   makeEnvironment,
@@ -7,7 +8,9 @@ import {
   readersOf,
   recordsOf,
 } from '#services/capabilities/service/clone/clone.fixture.ts';
+import { copyServices, placeIn } from '#services/capabilities/service/clone/index.ts';
 import { ok, useApp } from '#test/harness/app.ts';
+import { markAsFork } from '#test/harness/fork.ts';
 
 const app = useApp();
 const { rowOf, valuesOf, eventsOf } = readersOf(app);
@@ -178,5 +181,26 @@ describe('the clone of a service', () => {
     await app.db.updateTable('service').set({ deleting: true }).where('id', '=', id).execute();
     expect((await admin.post(url, { name: 'copy', environment_id: environment })).status).toBe(409);
     expect(ok(await admin.get(`/environment/${environment}/application`), 200).results).toHaveLength(1);
+  });
+
+  test('is refused from and into the preview of a fork, whatever asks for the copy', async () => {
+    const admin = await app.organization();
+    const project = await makeProject(admin);
+    const [normal, fork] = [await makeEnvironment(admin, project), await makeEnvironment(admin, project)];
+    await markAsFork(app.db, fork);
+    const placeOf = async (id: string) => placeIn((await findEnvironmentById(app.db, [admin.organizationId], id))!);
+    const [one, other] = [await placeOf(normal), await placeOf(fork)];
+    const copy = { services: [], whole: true };
+    const refusal = 'nothing is cloned from it or into it';
+    for (const ends of [
+      { from: one, to: other },
+      { from: other, to: one },
+      { from: other, to: other },
+    ])
+      await expect(copyServices(app.context, () => undefined, { ...ends, ...copy })).rejects.toThrow(refusal);
+    await expect(
+      copyServices(app.context, () => undefined, { from: other, to: other, ...copy, isNewFork: true }),
+    ).rejects.toThrow(refusal);
+    await copyServices(app.context, () => undefined, { from: one, to: other, ...copy, isNewFork: true });
   });
 });

@@ -1,10 +1,10 @@
 import { updatedBy, withDerived } from '#services/service/service.ts';
-import { badRequest, invalidField } from '#kernel/errors.ts';
+import { badRequest, internal, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import type { Action } from '#platform/access/actions.ts';
 import type { Location } from '#platform/access/principal.ts';
 import type { Context } from '#platform/context.ts';
-import type { EnvironmentRow } from '#resources/environment/index.ts';
+import { findEnvironmentById, type EnvironmentRow } from '#resources/environment/index.ts';
 import {
   insertRestrictions,
   listRestrictionsByServices,
@@ -20,6 +20,7 @@ import type { Kind } from '#services/kind.ts';
 import { copyAutoscaling, type AutoscalingSpec } from '#services/workload/autoscaling.ts';
 import type { PortSpec } from '#services/ports/ports.ts';
 import { isPublished, publishPorts } from '#services/ports/published-ports.ts';
+import { refuseForkCopy } from '#services/service/forks.ts';
 import type { ServiceRow } from '#services/service/queries.ts';
 
 /** Service to copy, with the id, name and stage of the copy. */
@@ -45,6 +46,8 @@ export interface ServiceCopies {
   services: ToCopy[];
   /** True if the variables of the environment itself are copied, too. */
   whole: boolean;
+  /** True if `to` was made for the code of a fork in this transaction. Every other environment that runs such code takes no copies. */
+  isNewFork?: boolean;
 }
 
 /** Returns a new environment as the target of a copy. */
@@ -63,13 +66,14 @@ export type CopyRight = (action: Action, at: Location) => void;
 /**
  * Copies services with configuration, advanced settings, restrictions and own variables into an environment. Domains, status and results of
  * deployments are not copied. Every operation that copies asks here for the right in both environments, and secrets of PRODUCTION stay in
- * that mode.
+ * that mode. Throws 409 if one of both runs the code of a fork.
  */
 export async function copyServices(context: Context, require: CopyRight, copy: ServiceCopies): Promise<void> {
   const { from, to, services, whole } = copy;
   const { organizationId } = from;
   require('service.edit', from);
   require('service.create', to);
+  await refuseForks(context, copy);
   const variables: VariableCopy = {
     organizationId,
     from,
@@ -102,6 +106,15 @@ export async function copyServices(context: Context, require: CopyRight, copy: S
   if (copies.length > 0) await insertServiceCopies(context.db, copies);
   await copyRestrictions(context, organizationId, services);
   await copyVariables(context, variables);
+}
+
+/** Throws 409 for a copy from or into an environment that runs the code of a fork. */
+async function refuseForks(context: Context, { from, to, isNewFork = false }: ServiceCopies): Promise<void> {
+  for (const { organizationId, environmentId } of isNewFork ? [from] : [from, to]) {
+    const environment = await findEnvironmentById(context.db, [organizationId], environmentId);
+    if (!environment) throw internal(`Environment ${environmentId} is gone while services are copied.`);
+    refuseForkCopy(environment.name, environment);
+  }
 }
 
 /** Refuses to copy secrets of a PRODUCTION environment into another mode: a role without access to production could use them there. */

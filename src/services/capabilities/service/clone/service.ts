@@ -17,7 +17,10 @@ import {
 } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
 
-/** Clones a service into its own or another environment of the organization. Throws 409 if that environment has a service of that name. */
+/**
+ * Clones a service into its own or another environment of the organization. Throws 409 if that environment has a service of that name, or one of
+ * both runs the code of a fork.
+ */
 export async function cloneService(call: Call<ServiceTarget>, kind: Kind, input: CloneServiceInput) {
   const service = call.target;
   refuseDeleting(service);

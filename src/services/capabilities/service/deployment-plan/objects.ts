@@ -8,6 +8,8 @@ import {
 } from '#deployments/index.ts';
 import type { Snapshot } from '#deployments/model/snapshot.ts';
 import { examineVariables } from '#deployments/model/variables.ts';
+import { withholdSecrets } from '#deployments/model/withheld-secrets.ts';
+import { isOfFork } from '#resources/environment/index.ts';
 import { RuntimeError, type Handle, type ObjectChange, type Runtime, type WorkloadSpec } from '#runtimes/runtime.ts';
 import type { PlanNeeds } from '#services/capabilities/service/deployment-plan/needs.ts';
 
@@ -91,7 +93,10 @@ async function workloadOf(
     .find((one) => one.serviceId === service.serviceId);
   // What a kind opens is not read for a plan; an image that is to be built has no name yet.
   if (!kind?.deployable || needs.opens(service.kind) || !planned?.image || planned.failure) return null;
-  const records = [...(snapshot.shared ?? []), ...service.variables];
+  const { organizationId, environmentId } = snapshot;
+  const isFork = await isOfFork(context.db, { organizationId }, environmentId);
+  const seen = [...(snapshot.shared ?? []), ...service.variables];
+  const records = isFork ? withholdSecrets(seen) : seen;
   const { variables, files } = examineVariables(records.map((record) => ({ ...record, value: record.value ?? '' })));
   const { proxyDomain, builtInVariablePrefix } = context.settings;
   const expanded = {

@@ -8,7 +8,7 @@ import {
   readExecutionLog,
   type ExecutionRow,
 } from '#deployments/index.ts';
-import { idOfLine } from '#services/capabilities/service/logs/line-id.ts';
+import { LineIds } from '#services/capabilities/service/logs/line-id.ts';
 import { audit } from '#platform/events/audit.ts';
 import { placeOfService } from '#services/service/service.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
@@ -44,16 +44,19 @@ export async function readLog(context: Context, job: ServiceTarget, executionId:
   return logOf(context, job, row, tail);
 }
 
-/** The last lines of a job's newest run. */
+/** Reads the last lines of a job's newest run, oldest first. */
 export async function readNewestLog(context: Context, job: ServiceTarget, tail: number) {
   const row = await listExecutions(context.db, job, job.id).limit(1).executeTakeFirst();
-  return row ? logOf(context, job, row, tail) : [];
+  if (!row) return { run: '', lines: [] };
+  const { lines } = await readExecutionLog(context.db, job, { ...row, service_id: job.id }, tail);
+  return { run: row.id, lines };
 }
 
 async function logOf(context: Context, job: ServiceTarget, row: ExecutionRow, tail: number) {
   const { lines } = await readExecutionLog(context.db, job, { ...row, service_id: job.id }, tail);
-  return lines.map(({ at, text }, index) => ({
-    id: idOfLine(row.id, at, text, String(index)),
+  const ids = new LineIds();
+  return lines.map(({ at, text }) => ({
+    id: ids.next(row.id, at, text),
     created_at: at,
     message: text,
   }));

@@ -8,8 +8,11 @@ import { KINDS } from '#services/mount.ts';
 import {
   gitWebhookPath,
   gitWebhookSecretPlace,
+  isApiOf,
   removeUnusedWebhooks,
+  repositoryKey,
 } from '#services/capabilities/service/git-webhook/index.ts';
+import { locateRepository } from '#services/sources/git.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { EXAMPLE } from '#test/harness/engine.ts';
 
@@ -173,7 +176,7 @@ describe('the status of a git webhook', () => {
     const elsewhere = await makeApplication({
       git_token_id: await makeToken('GITLAB', 'good', 'https://gitlab.com/api/v4'),
     });
-    expect((await statusOf(elsewhere)).message).toContain('token of that host');
+    expect((await statusOf(elsewhere)).message).toContain('token of that server');
     const unregistered = await makeApplication({ git_token_id: await makeToken('GITLAB') });
     expect(await statusOf(unregistered)).toMatchObject({ status: 'NOT_CONFIGURED' });
     expect(paths).toEqual([]);
@@ -231,3 +234,49 @@ test.each([
 ] as const)('the API of %s given as %s is %s', (provider, given, wanted) =>
   expect(apiRoot(provider, given)).toBe(wanted),
 );
+
+test.each([
+  ['https://Git.Acme.net/Acme/Shop.git', 'git.acme.net/acme/shop'],
+  ['https://git.acme.net:443/acme/shop', 'git.acme.net/acme/shop'],
+  ['http://git.acme.net:80/acme/shop', 'git.acme.net/acme/shop'],
+  ['ssh://git@git.acme.net/acme/shop.git', 'git.acme.net/acme/shop'],
+  ['ssh://git@git.acme.net:22/acme/shop.git', 'git.acme.net/acme/shop'],
+  ['git@git.acme.net:acme/shop.git', 'git.acme.net/acme/shop'],
+  ['https://git.acme.net:3000/acme/shop', 'git.acme.net:3000/acme/shop'],
+  ['https://git.acme.net:80/acme/shop', 'git.acme.net:80/acme/shop'],
+  ['http://git.acme.net:443/acme/shop', 'git.acme.net:443/acme/shop'],
+  ['https://[2001:db8::1]:4000/acme/shop', '[2001:db8::1]:4000/acme/shop'],
+  ['ssh://git@Git.Acme.net:2222/acme/shop.git', 'git.acme.net/acme/shop'],
+  ['ssh://git@[2001:db8::1]:2222/acme/shop', '[2001:db8::1]/acme/shop'],
+])('the repository %s has the key %s', (url, key) => {
+  const { owner, name, provider } = locateRepository(url)!;
+  expect(repositoryKey({ url, owner, name, provider, branch: 'main', root_path: '/', git_token_id: null })).toBe(key);
+});
+
+test.each([
+  ['https://api.github.com', 'https://github.com/acme/shop', true],
+  ['https://git.acme.net/api/v4', 'https://Git.Acme.net:443/acme/shop', true],
+  ['https://git.acme.net/api/v4', 'ssh://git@git.acme.net:2222/acme/shop', true],
+  ['https://git.acme.net/api/v4', 'git@git.acme.net:acme/shop.git', true],
+  ['https://git.acme.net:3000/api/v1', 'https://git.acme.net:3000/acme/shop', true],
+  ['https://git.acme.net:3000/api/v1', 'https://git.acme.net:4000/acme/shop', false],
+  ['https://git.acme.net:3000/api/v1', 'https://git.acme.net/acme/shop', false],
+  ['https://git.acme.net:3000/api/v1', 'git@git.acme.net:acme/shop.git', false],
+  ['https://git.acme.net/api/v1', 'http://git.acme.net/acme/shop', false],
+  ['http://git.acme.net/api/v1', 'https://git.acme.net/acme/shop', false],
+  ['https://git.acme.net/api/v1', 'https://git.acme.net.evil.net/acme/shop', false],
+  ['https://git.acme.net/api/v1', '/srv/git/acme/shop', false],
+])('a git token for %s is used for %s: %s', (api, url, isUsed) => {
+  expect(isApiOf(api, { url })).toBe(isUsed);
+});
+
+test('a webhook is not registered with a token of another port of its host', async () => {
+  const git_token_id = await makeToken('GITHUB', 'good', origin.replace(/:\d+$/, ':1'));
+  const id = await makeApplication({ git_token_id });
+  const { status, body } = await sync(id);
+  expect([status, body.message]).toEqual([
+    400,
+    expect.stringMatching(/is for http:\/\/127\.0\.0\.1:1, .* of that server/),
+  ]);
+  expect(paths).toEqual([]);
+});

@@ -59,7 +59,7 @@ const DIALECTS: Record<Provider | 'GITEA', Dialect> = {
     updateMethod: 'PATCH',
   },
   GITHUB: {
-    events: ['push', 'pull_request'],
+    events: ['push', 'pull_request', 'issue_comment'],
     hooks: ({ owner, name }) => `/repos/${segment(owner)}/${segment(name)}/hooks`,
     listQuery: '?per_page=100',
     list: [{ id: true, config: { url: true }, active: true, events: [true] }],
@@ -185,12 +185,15 @@ export async function callRepository(
   const { api, owner, name } = repository;
   const { status, body } = await askProvider(http, repository, path, shape, request);
   if (status === 401 || status === 403)
-    throw new ProviderError('refused', `The git token may not ${right} of ${owner}/${name}: give it that permission.`);
+    throw new ProviderError('refused', `The git token may not ${right} of ${owner}/${name}: give it that permission.`, {
+      status,
+    });
   if (status === 404)
     throw new ProviderError(
       'refused',
       `${api} has no repository ${owner}/${name} for the git token, or the token may not ${right} of it.`,
+      { status },
     );
-  if (status >= 400) throw new ProviderError('unreachable', `${api} answered ${status}.`);
+  if (status >= 400) throw new ProviderError('unreachable', `${api} answered ${status}.`, { status });
   return body;
 }

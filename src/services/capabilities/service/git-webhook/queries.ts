@@ -58,6 +58,37 @@ export async function findRefusal(db: Database, scope: Scope, repository: string
   return rows[0]?.message ?? undefined;
 }
 
+/** Returns why pushes to a repository wait, if it does not answer. */
+export async function findPushError(db: Database, scope: Scope, repository: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('git_push')
+    .select('error')
+    .where('organization_id', '=', scope.organizationId)
+    .where('repository', '=', repository)
+    .where('status', '<>', 'ENDED')
+    .where('error', 'is not', null)
+    .orderBy('number')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.error ?? undefined;
+}
+
+/** Returns why the newest open pull request has no preview of an environment, or not of its head. */
+export async function findPreviewRefusal(db: Database, scope: Scope, repository: string, environmentId: string) {
+  const { rows } = await sql<{ number: number; outcome: string; error: string | null }>`
+    select r.number::float8 as number, p.outcome, p.error from preview p join pull_request r on r.id = p.pull_request_id
+    where p.organization_id = ${scope.organizationId} and p.source_id = ${environmentId} and r.repository = ${repository}
+      and r.state = 'OPEN' and p.status = 'ENDED' and p.outcome in ('REFUSED', 'AWAITS_APPROVAL')
+    order by p.ended_at desc limit 1`.execute(db);
+  const found = rows[0];
+  if (!found) return undefined;
+  const reason =
+    found.outcome === 'REFUSED'
+      ? (found.error ?? '')
+      : `Its head is no branch of this repository, so it waits for approval: GET /environment/${environmentId}/forkPreview lists it.`;
+  return `Pull request ${found.number} has no preview: ${reason}`;
+}
+
 /** Records the token that a webhook was registered with, and that it is used. */
 export const noteRegistered = (db: Database, scope: Scope, id: string, gitTokenId: string) =>
   db

@@ -4,7 +4,7 @@ import { newId } from '#kernel/ids.ts';
 import { inTransaction, type Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
-import { accessOf, ProviderError, toAppError, type Provider } from '#resources/git-token/index.ts';
+import { accessOf, isServerOf, ProviderError, toAppError, type Provider } from '#resources/git-token/index.ts';
 import {
   findHook,
   wantedEvents,
@@ -34,10 +34,12 @@ export const gitWebhookPath = (id: string): string => `/gitWebhook/${id}`;
 /** Place in the vault of the secret that a provider signs with. */
 export const gitWebhookSecretPlace = (id: string): string => `git_webhook/${id}/secret`;
 
-/** Returns the key of a webhook: equal for all services of an organization that are built from the same repository. */
-export function repositoryKey(source: GitSource): string {
-  return `${hostOf(source) ?? ''}/${source.owner}/${source.name}`.toLowerCase();
-}
+/**
+ * Returns the key of a webhook: equal for all services of an organization that are built from the same repository, over http, https or ssh. A port
+ * of ssh is not part of it, since it is none of the provider's API.
+ */
+export const repositoryKey = (source: GitSource): string =>
+  `${serverOf(source)?.host ?? ''}/${source.owner}/${source.name}`.toLowerCase();
 
 /** Checks whether the provider sends pushes. The message says what is missing or could not be checked. */
 export async function gitWebhookStatus(context: ServiceContext, kinds: Kind[]): Promise<GitWebhookView> {
@@ -116,11 +118,10 @@ async function prepare(context: ServiceContext, source: GitSource) {
   if (!token)
     throw new NotReady('UNABLE_TO_VERIFY', 'The service has no git token: give it one that may manage webhooks.');
   const access = await accessOf(context, token, context.signal);
-  const [host, apiHost] = [hostOf(source), new URL(access.api).hostname];
-  if (!isApiOf(access.api, host))
+  if (!isApiOf(access.api, source))
     throw new NotReady(
       'UNABLE_TO_VERIFY',
-      `The git token is for ${apiHost}, the repository is at ${host ?? source.url}: give the service a token of that host.`,
+      `The git token is for ${new URL(access.api).origin}, the repository is at ${serverOf(source)?.origin ?? source.url}: give the service a token of that server.`,
     );
   const repository: ProviderRepository = { ...access, owner: source.owner, name: source.name };
   return { repository, webhook: await queries.findGitWebhook(context.db, scope, repositoryKey(source)) };
@@ -159,7 +160,11 @@ async function judge(
   const missing = wantedEvents(repository).filter((event) => !hook.events.includes(event));
   if (missing.length === 0 && hook.active) {
     const refused = await queries.findRefusal(db, target, webhook.repository, target.id);
-    const message = refused ?? (webhook.heard_at ? undefined : NOT_HEARD);
+    const waiting = await queries.findPushError(db, target, webhook.repository);
+    const late = waiting && `A push waits until the repository says where its branches are: ${waiting}`;
+    const preview = await queries.findPreviewRefusal(db, target, webhook.repository, target.environmentId);
+    const reasons = [late ?? refused, preview].filter((one) => one !== undefined).join(' ');
+    const message = reasons || (webhook.heard_at ? undefined : NOT_HEARD);
     return { status: 'ACTIVE', provider, ...(message ? { message } : {}) };
   }
   return {
@@ -176,15 +181,41 @@ async function judge(
 const NOT_HEARD =
   'The provider has not called yet. Until it does, the repository is asked for new commits (QUARTERDECK_GIT_POLL_INTERVAL).';
 
-/** Tells whether an API is of a repository's host: a token of another one would reach a repository that only has the same name. */
-export function isApiOf(api: string, host: string | undefined): boolean {
-  const { hostname } = new URL(api);
-  return host === hostname || `api.${host}` === hostname;
+/** Tells whether an API is of the server of a repository: a token of another one would reach a repository that only has the same name. */
+export function isApiOf(api: string, source: Pick<GitSource, 'url'>): boolean {
+  const server = serverOf(source);
+  return server !== undefined && isServerOf(new URL(api), server);
 }
 
-/** Host of a repository, undefined for a local folder. */
-export function hostOf(source: GitSource): string | undefined {
-  const scp = /^[\w.-]+@([\w.-]+):/.exec(source.url);
-  if (scp) return scp[1]!.toLowerCase();
-  return URL.canParse(source.url) ? new URL(source.url).hostname || undefined : undefined;
+/** Returns a repository at its provider, for calls with a git token; undefined if the token is gone, or is for another server. Throws ProviderError. */
+export async function findProviderRepository(
+  context: Pick<Context, 'db' | 'vault'>,
+  { organizationId, gitTokenId, url, owner, name }: RepositoryWithToken,
+  signal: AbortSignal,
+): Promise<ProviderRepository | undefined> {
+  const token = await queries.findGitToken(context.db, { organizationId }, gitTokenId);
+  if (!token) return undefined;
+  const access = await accessOf(context, token, signal);
+  return isApiOf(access.api, { url }) ? { ...access, owner, name } : undefined;
 }
+
+/** Repository, and the git token that it is called with. `url`: address of the repository or of its server. */
+export interface RepositoryWithToken extends Pick<GitSource, 'url' | 'owner' | 'name'> {
+  organizationId: string;
+  gitTokenId: string;
+}
+
+/**
+ * Returns the address of the server of a repository, undefined for a local folder. A repository over ssh is on the server that has https at the
+ * same host: git reads it there with a token as well.
+ */
+export function serverOf({ url }: Pick<GitSource, 'url'>): URL | undefined {
+  const scp = /^[\w.-]+@([\w.-]+):(?!\/\/)/.exec(url);
+  if (scp) return serverAt(`https://${scp[1]!}`);
+  if (!URL.canParse(url)) return undefined;
+  const { protocol, hostname, origin } = new URL(url);
+  if (protocol === 'ssh:') return serverAt(`https://${hostname}`);
+  return protocol === 'http:' || protocol === 'https:' ? serverAt(origin) : undefined;
+}
+
+const serverAt = (url: string): URL | undefined => (URL.canParse(url) ? new URL(url) : undefined);

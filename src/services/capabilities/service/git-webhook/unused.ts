@@ -2,7 +2,8 @@ import type { Platform } from '#platform/context.ts';
 import { accessOf, ProviderError } from '#resources/git-token/index.ts';
 import { deleteHook } from '#services/capabilities/service/git-webhook/providers.ts';
 import * as queries from '#services/capabilities/service/git-webhook/queries.ts';
-import { clientOf, repositoryKey, urlOf } from '#services/capabilities/service/git-webhook/service.ts';
+import { repositoriesOf } from '#services/capabilities/service/git-webhook/repositories.ts';
+import { clientOf, urlOf } from '#services/capabilities/service/git-webhook/service.ts';
 import type { Kind } from '#services/kind.ts';
 
 /** Seconds without a service after which a webhook is removed. */
@@ -28,9 +29,8 @@ async function isUsed({ db }: Platform, { organization_id, repository }: Webhook
   const name = repository.slice(repository.lastIndexOf('/') + 1);
   const rows = await queries.listSpecsNaming(db, { organizationId: organization_id }, name);
   return rows.some(({ kind: name, spec }) => {
-    const { gitSource, commits } = kinds.find(({ kind }) => kind === name)?.capabilities ?? {};
-    const sources = (commits?.of ?? [undefined]).map((of) => gitSource?.(spec, of));
-    return sources.some((source) => source && repositoryKey(source) === repository);
+    const kind = kinds.find((one) => one.kind === name);
+    return repositoriesOf(kind, spec).some((one) => one.repository === repository);
   });
 }
 

@@ -1,32 +1,35 @@
-import { AppError, badGateway } from '#kernel/errors.ts';
+import { invalidField } from '#kernel/errors.ts';
 import { defineRoute, type Route } from '#platform/http/route.ts';
 import { Type } from '#platform/http/schema.ts';
+import type { Slots } from '#platform/http/slots.ts';
 import { inSnapshot, type Context } from '#platform/context.ts';
 import { readLastLines } from '#deployments/index.ts';
 import { readNewestLog } from '#services/capabilities/service/executions/index.ts';
-import { FollowQuery, refuseFollow } from '#services/capabilities/service/logs/follow.ts';
-import { idOfLine } from '#services/capabilities/service/logs/line-id.ts';
-import { ServiceLogList } from '#services/capabilities/service/logs/schema.ts';
+import { fromCluster, runtimeOfLog, tailOf } from '#services/capabilities/service/logs/followed.ts';
+import { LineIds } from '#services/capabilities/service/logs/line-id.ts';
+import { ServiceLogList, ServiceLogText } from '#services/capabilities/service/logs/schema.ts';
 import {
+  FollowQuery,
   hasText,
   isChosen,
   PreviousQuery,
   refuseInstances,
   selectKept,
-  SEARCHED,
   SelectionQuery,
   toLogOptions,
   type Selection,
 } from '#services/capabilities/service/logs/selection.ts';
+import { openLogStream } from '#services/capabilities/service/logs/stream.ts';
+import { toRunLog, toServiceLog } from '#services/capabilities/service/logs/view.ts';
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
 import type { ServiceNeeds } from '#services/service/needs.ts';
-import { clusterOf, type ServiceTarget } from '#services/service/target.ts';
+import type { ServiceTarget } from '#services/service/target.ts';
 import type { Handle, LogLine } from '#runtimes/runtime.ts';
 
 const TAIL_DEFAULT = 1000;
 
-/** `GET /<kind>/{id}/log`: what the instances wrote, read from the runtime. */
-export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
+/** `GET /<kind>/{id}/log`: what the instances wrote, read from the runtime. `slots` counts the followed logs of all kinds. */
+export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds, slots: Slots): Route[] => [
   defineRoute({
     id: `list${kind.tag}Log`,
     method: 'GET',
@@ -34,7 +37,7 @@ export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
     tag: `${kind.tag} Logs`,
     summary: `List the last lines that a service of kind ${kind.path} wrote, oldest first`,
     description:
-      'Where nothing runs: up to 200 lines of the last instance that did not get ready. New lines as they come: `GET /organization/{organizationId}/eventStream`.',
+      'Where nothing runs: up to 200 lines of the last instance that did not get ready. `follow=true` sends new lines as they come, until the service is deleted or you may read it no longer; `Last-Event-ID` goes on after a line. An event `skipped` tells of lines that are missing, a last event `end` says why the stream ends.',
     target: holderOf(kind).target,
     action: 'service.read',
     query: Type.Object({
@@ -43,28 +46,31 @@ export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds): Route[] => [
       ...SelectionQuery,
       ...PreviousQuery,
     }),
-    answer: { status: 200, body: ServiceLogList },
+    answer: { status: 200, body: ServiceLogList, stream: ServiceLogText },
     errors: [502],
     transaction: false,
     handler: async (call) => {
-      refuseFollow(call.query, call.target.organizationId);
       const tail = call.query.tail ?? TAIL_DEFAULT;
+      const hasRuns = kind.capabilities?.executions !== undefined;
+      if (call.query.follow) return openLogStream(call, { needs, streams: needs.streams, slots, hasRuns, tail });
+      if (call.query.lastEventId !== undefined)
+        throw invalidField('lastEventId', 'must be left out without follow=true: only a followed log resumes');
       // Kinds that run to an end write into the log of their execution.
-      if (kind.capabilities?.executions) {
+      if (hasRuns) {
         refuseInstances(call.query);
         const isWanted = isChosen(call.query);
-        const most = mostOf(call.query, tail);
-        const lines = await inSnapshot(call, (inside) => readNewestLog(inside, call.target, most));
-        const wanted = lines.filter((line) => isWanted(line.created_at, line.message));
-        return { results: wanted.slice(-tail).map(toRunLog) };
+        const most = tailOf(call.query, tail);
+        const { run, lines } = await inSnapshot(call, (inside) => readNewestLog(inside, call.target, most));
+        const ids = new LineIds();
+        const views = lines.map(({ at, text }) => toRunLog({ run, at, text }, ids));
+        return { results: views.filter((line) => isWanted(line.created_at, line.message)).slice(-tail) };
       }
-      return { results: (await readLines(call, needs, call.target, { ...call.query, tail })).map(toServiceLog) };
+      const lines = await readLines(call, needs, call.target, { ...call.query, tail });
+      const ids = new LineIds();
+      return { results: lines.map((line) => toServiceLog(line, ids)) };
     },
   }),
 ];
-
-/** Returns the number of newest lines to read: those that are searched where only some are wanted. */
-const mostOf = ({ text }: Selection, tail: number): number => (text === undefined ? tail : SEARCHED);
 
 async function readLines(
   call: Context & { signal: AbortSignal },
@@ -75,34 +81,15 @@ async function readLines(
   const kept = async () => selectKept(await readLastLines(call.db, service, service.id), selection).slice(-tail);
   // Nothing runs: what the last instance wrote that did not get ready is all that there is.
   if (!service.handle) return kept();
-  try {
-    const runtime = await needs.runtimeOf(clusterOf(service));
-    const lines: LogLine[] = [];
-    const options = { ...toLogOptions(selection), follow: false, signal: call.signal };
-    const isFound = hasText(selection);
-    let isEmpty = true;
-    for await (const line of runtime.logs(service.handle as Handle, { ...options, tail: mostOf(selection, tail) })) {
-      isEmpty = false;
-      if (isFound(line.text)) lines.push(line);
-    }
-    return isEmpty ? await kept() : lines.slice(-tail);
-  } catch (error) {
-    if (error instanceof AppError) throw error;
-    throw badGateway(`The log cannot be read from the cluster: ${(error as Error).message}`, error);
+  const runtime = await runtimeOfLog(needs, service);
+  const lines: LogLine[] = [];
+  const options = { ...toLogOptions(selection), follow: false, signal: call.signal };
+  const isFound = hasText(selection);
+  let isEmpty = true;
+  const read = runtime.logs(service.handle as Handle, { ...options, tail: tailOf(selection, tail) });
+  for await (const line of fromCluster(read, call.signal)) {
+    isEmpty = false;
+    if (isFound(line.text)) lines.push(line);
   }
+  return isEmpty ? await kept() : lines.slice(-tail);
 }
-
-const toServiceLog = (line: LogLine, index: number) => ({
-  id: idOfLine(line.instance, line.at, line.text, String(index)),
-  created_at: line.at,
-  message: line.text,
-  pod_name: line.instance,
-  version: String(line.generation),
-});
-
-/** Returns a line of an execution. It has no pod name and no version: the task that wrote it is gone and belonged to no release. */
-const toRunLog = (line: { id: string; created_at: string; message: string }) => ({
-  ...line,
-  pod_name: '',
-  version: '',
-});

@@ -31,6 +31,22 @@ export const SelectionQuery = {
   ),
 };
 
+/** Query parameters of logs that can be followed. */
+export const FollowQuery = {
+  follow: Type.Optional(
+    Type.Boolean({
+      description:
+        'Sends the lines as Server-Sent Events (`text/event-stream`) and goes on with new ones, those of later deployments and runs included.',
+    }),
+  ),
+  lastEventId: Type.Optional(
+    Type.String({
+      description:
+        'With `follow`: what the header `Last-Event-ID` would say, for clients that cannot set it; the header wins. The log goes on after that line, and `tail` has no effect. Refused without `follow`.',
+    }),
+  ),
+};
+
 /** Query parameter of logs that end with their newest line. */
 export const PreviousQuery = {
   previous: Type.Optional(

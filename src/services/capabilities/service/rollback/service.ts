@@ -8,13 +8,15 @@ import {
   type DeploymentPlace,
   type EarlierExecution,
 } from '#deployments/index.ts';
+import { findEnvironmentById } from '#resources/environment/index.ts';
 import { listDomainsByServices } from '#services/capabilities/service/custom-domains/index.ts';
 import { listLostSecrets } from '#services/capabilities/variables/index.ts';
+import { forkCommitOf, forkOf } from '#services/service/forks.ts';
 
 /**
  * Finds the services that a rollback to an execution would deploy. Image, configuration, variables and secret versions are those of that
  * time. Custom domains that the service no longer has are left out: another service may have them now. Throws 409 if a secret version is no
- * longer kept.
+ * longer kept, or for a commit of a fork whose approval another one has replaced.
  */
 export async function findRollback(
   context: Context,
@@ -24,6 +26,7 @@ export async function findRollback(
   serviceId?: string,
 ): Promise<EarlierExecution> {
   const earlier = await findEarlierExecution(context.db, scope, environmentId, executionId, serviceId);
+  await refuseReplacedApproval(context, scope, environmentId, earlier);
   const variables = [...earlier.shared, ...earlier.services.flatMap((service) => service.variables)];
   const lost = await listLostSecrets(context, scope, variables);
   if (lost.length > 0)
@@ -38,6 +41,19 @@ export async function findRollback(
     customDomains: service.customDomains.filter((name) => isStillOf(service.serviceId, name)),
   }));
   return { ...earlier, services };
+}
+
+/** Throws 409 if a service followed a fork at another commit than the one that is approved now. */
+async function refuseReplacedApproval(
+  context: Context,
+  { organizationId }: Scope,
+  environmentId: string,
+  { services, resolution }: EarlierExecution,
+): Promise<void> {
+  const environment = await findEnvironmentById(context.db, [organizationId], environmentId);
+  const fork = environment && forkOf(environment);
+  if (!fork) return;
+  for (const service of services) forkCommitOf(fork, service, resolution.services[service.serviceId]?.commit?.id);
 }
 
 /**

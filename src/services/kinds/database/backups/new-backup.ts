@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { newId } from '#kernel/ids.ts';
 import type { Context } from '#platform/context.ts';
+import { isOfFork } from '#resources/environment/index.ts';
 import { editionOfSpec } from '#services/kinds/database/deploy.ts';
 import { insertBackup, type BackupRow } from '#services/kinds/database/backups/queries.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
@@ -37,6 +38,7 @@ export async function addBackup(context: Context, database: ServiceRow, given: N
     environment_id: database.environment_id,
     environment_name: database.environment_name,
     environment_mode: database.environment_mode,
+    of_fork: await isOfFork(context.db, { organizationId: database.organization_id }, database.environment_id),
     name: given.name,
     message: given.message,
     origin: given.origin,

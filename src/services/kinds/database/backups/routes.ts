@@ -128,7 +128,7 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'machineId' | 'runtimeOf'
     path: '/database/{databaseId}/restore',
     summary: 'Plan the restore of a backup into a database: says what it would replace, and changes nothing',
     description:
-      'The backup may be of this database or of another one of the organization. What was planned is done by its `run`, within an hour.',
+      'The backup may be of this database or of another one of the organization, but nothing is restored into the preview of a fork from elsewhere, or out of it. What was planned is done by its `run`, within an hour.',
     action: 'database.backup',
     transaction: false,
     body: schema.RestoreRequest,
@@ -157,6 +157,6 @@ export const backupRoutes = (needs: Pick<ServiceNeeds, 'machineId' | 'runtimeOf'
     action: 'database.backup',
     answer: { status: 200, body: schema.Restore },
     errors: [409],
-    handler: (call) => service.requestRestore(call, call.target, call.params.restoreId),
+    handler: (call) => service.requestRestore(call, call.params.restoreId),
   }),
 ];

@@ -12,6 +12,7 @@ import { backupPath, readBackup } from '#services/kinds/database/backups/file.ts
 import { serverOf } from '#services/kinds/database/backups/make.ts';
 import { addBackup, fileOf } from '#services/kinds/database/backups/new-backup.ts';
 import * as queries from '#services/kinds/database/backups/queries.ts';
+import { refuseForkRestore } from '#services/kinds/database/backups/forks.ts';
 import { contentsOf } from '#services/kinds/database/backups/run.ts';
 import { located, type BackupTarget } from '#services/kinds/database/backups/target.ts';
 import { toBackupView, toRestoreView } from '#services/kinds/database/backups/view.ts';
@@ -121,6 +122,7 @@ export async function planRestore(call: Call<ServiceTarget>, needs: Pick<Service
   const backup = await queries.findBackup(call.db, [organizationId], backupId);
   if (!backup) throw invalidField('backup_id', 'names no backup of this organization');
   call.require('database.backup', located(backup));
+  await refuseForkRestore(call, database, backup);
   requireReady(backup);
   requireReadable(database.spec as DatabaseSpec, backup);
   const runtime = await needs.runtimeOf(clusterOf(database));
@@ -167,22 +169,27 @@ export async function findRestore(context: Context, database: ServiceTarget, id:
 
 /**
  * Requests a planned restore, which a worker carries out. Throws 409 if it was requested already, the plan is an hour old, or another
- * restore is under way.
+ * restore is under way. The rights in the environment of the backup are those of the caller, who need not have planned it.
  */
-export async function requestRestore(context: Context, database: ServiceTarget, id: string) {
-  const row = await findRestore(context, database, id);
+export async function requestRestore(call: Call<ServiceTarget>, id: string) {
+  const { target: database } = call;
+  const row = await findRestore(call, database, id);
   refuseNotRunning(database);
-  if (!(await queries.queueRestore(context.db, database, row)))
+  const backup = await queries.findBackup(call.db, [database.organizationId], row.backup_id);
+  if (!backup) throw notFound('Backup');
+  call.require('database.backup', located(backup));
+  await refuseForkRestore(call, database, backup);
+  if (!(await queries.queueRestore(call.db, database, row)))
     throw conflict(
       row.status === 'PLANNED'
         ? 'The plan is older than an hour, or another restore into this database goes on: plan it again.'
         : `This restore was requested already: it is ${row.status}. Plan another one.`,
     );
-  await audit(context, {
+  await audit(call, {
     organizationId: database.organizationId,
     type: 'IMPORT',
     ...placeOfService(database),
     after: { id: database.id, name: database.name, restore: { id, backup_id: row.backup_id } },
   });
-  return toRestoreView(await findRestore(context, database, id));
+  return toRestoreView(await findRestore(call, database, id));
 }

@@ -12,6 +12,7 @@ import {
 } from '#platform/work/index.ts';
 import type { Database } from '#platform/database/index.ts';
 import { readBackup, removeBackup, verifyBackup, type BackupFile } from '#services/kinds/database/backups/file.ts';
+import { refuseForkRestore } from '#services/kinds/database/backups/forks.ts';
 import { failBackup, makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
 import { addBackup, fileOf } from '#services/kinds/database/backups/new-backup.ts';
 import * as queries from '#services/kinds/database/backups/queries.ts';
@@ -136,6 +137,9 @@ export class BackupWorker {
       secrets = [server.credentials.password];
       const backup = await queries.findBackup(this.#context.db, [row.organization_id], row.backup_id);
       if (!backup) throw new Error('The backup was deleted.');
+      const database = await findServiceById(this.#context.db, [row.organization_id], row.database_id);
+      if (!database) throw new Error('The database is gone.');
+      await refuseForkRestore(this.#context, database, backup);
       const file = await fileOf(this.#context, backup);
       await verifyBackup(file);
       await this.#saveBefore(row, server, lease);

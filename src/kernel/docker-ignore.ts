@@ -1,0 +1,26 @@
+import { readFile, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+import dockerignore from '@balena/dockerignore';
+
+/**
+ * Reads the first of the files that is there; returns whether its rules exclude a path, which is relative to the build context. Without a
+ * file nothing is excluded. A file may be a link to another one within `root`. Throws Error for one that leads out of it.
+ */
+export async function readIgnoreRules(root: string, files: readonly string[]): Promise<(path: string) => boolean> {
+  const top = await realpath(root);
+  for (const file of files) {
+    const real = await realpath(file).catch(absent);
+    if (real === null) continue;
+    if (!real.startsWith(top === path.sep ? top : top + path.sep))
+      throw new Error(`${path.basename(file)} is a link that leads out of the folder: replace it by the file.`);
+    if (!(await stat(real)).isFile()) continue;
+    const rules = dockerignore.default().add(await readFile(real, 'utf8'));
+    return (name) => rules.ignores(name);
+  }
+  return () => false;
+}
+
+function absent(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null;
+  throw error;
+}

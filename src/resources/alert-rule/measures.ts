@@ -1,0 +1,121 @@
+import { invalidField } from '#kernel/errors.ts';
+import { factsOf, kindsWith } from '#kernel/kinds.ts';
+import { OneOf, Type, type Static } from '#platform/http/schema.ts';
+
+/** Conditions that rules can watch, by the name in `condition.promql`, with what is true of a service that fulfils one. */
+export const MEASURES = {
+  deployment_failed: 'its last deployment has failed',
+  service_not_ready: 'instances are not ready',
+  job_failed: 'its last run has failed',
+  backup_failed: 'its last backup has failed',
+  certificate_days_left: 'a certificate is about to expire',
+} as const;
+
+/** Name of a condition in `MEASURES`. */
+export type Measure = keyof typeof MEASURES;
+
+/** Names of all conditions. */
+const MEASURE_NAMES = Object.keys(MEASURES) as Measure[];
+
+/** Condition of a rule as the API takes it. */
+export const Condition = Type.Object({
+  kind: OneOf(['CUSTOM', 'BUILT'], {
+    description: 'BUILT. CUSTOM is refused: no Prometheus is asked, so that free expressions cannot be evaluated.',
+  }),
+  operator: Type.Optional(OneOf(['NONE', 'ABOVE', 'BELOW', 'ABOVE_OR_EQUAL', 'BELOW_OR_EQUAL', 'EQUAL'])),
+  threshold: Type.Optional(
+    Type.Number({ description: 'For measures that are numbers, where it is required; 0 elsewhere.' }),
+  ),
+  function: Type.Optional(OneOf(['NONE', 'AVG', 'MAX', 'MIN', 'SUM', 'COUNT'])),
+  promql: Type.String({
+    maxLength: 10_000,
+    description: `Name of what is measured: ${MEASURE_NAMES.join(', ')}.`,
+  }),
+});
+export type Condition = Static<typeof Condition>;
+
+/** Kinds of services that can fulfil a condition, where not all can. Databases are no targets: they are watched with their environment. */
+const KINDS: Partial<Record<Measure, readonly string[]>> = {
+  job_failed: kindsWith('scheduled'),
+  backup_failed: [],
+  certificate_days_left: kindsWith('settings').filter((kind) => factsOf(kind).settings!.includes('web')),
+};
+
+/** Returns whether a target can fulfil a condition. `type` is a kind of service, CRONJOB, CLUSTER or ENVIRONMENT. */
+function canHold(measure: Measure, type: string, runtime: string): boolean {
+  // Instances are counted where a cluster is followed (docs/decisions/0092-a-cluster-is-followed.md).
+  if (measure === 'service_not_ready' && runtime !== 'kubernetes') return false;
+  return type === 'CLUSTER' || type === 'ENVIRONMENT' || (KINDS[measure]?.includes(kindOf(type)) ?? true);
+}
+
+/** Returns the kind of a target that is a service: jobs have two names. */
+export const kindOf = (type: string): string => type.replace(/^CRON(?=JOB$)/, '');
+
+/** Throws 400 for a condition that its target can never fulfil. */
+export function checkCanHold(measure: Measure, type: string, runtime: string): void {
+  if (canHold(measure, type, runtime)) return;
+  const fitting = MEASURE_NAMES.filter((name) => canHold(name, type, runtime));
+  throw invalidField(
+    'condition.promql',
+    `must be one of ${fitting.join(', ')} for a target of type ${type} on a cluster whose runtime is ${runtime}: ${measure} is never true there`,
+  );
+}
+
+const MOST_DAYS = 365;
+
+/** Returns the measure of a condition; 400 that names the field where the condition cannot be evaluated. */
+export function measureOf(condition: Condition): Measure {
+  const { promql, kind, function: fold = 'NONE', operator = 'NONE', threshold } = condition;
+  if (kind !== 'BUILT')
+    throw invalidField(
+      'condition.kind',
+      `must be BUILT, with one of these names in condition.promql: ${MEASURE_NAMES.join(', ')}; free expressions need a Prometheus, which this installation does not ask`,
+    );
+  const measure = MEASURE_NAMES.find((name) => name === promql);
+  if (!measure)
+    throw invalidField(
+      'condition.promql',
+      `must be one of ${MEASURE_NAMES.join(', ')}: other expressions are not evaluated`,
+    );
+  if (fold !== 'NONE')
+    throw invalidField('condition.function', `must be NONE: ${measure} is looked at for each service by itself`);
+  if (measure === 'certificate_days_left') {
+    if (operator !== 'BELOW') throw invalidField('condition.operator', `must be BELOW for ${measure}`);
+    if (threshold === undefined || threshold < 0 || threshold > MOST_DAYS)
+      throw invalidField(
+        'condition.threshold',
+        `must be a number of days from 0, for certificates that have expired, to ${MOST_DAYS}, such as 14`,
+      );
+    return measure;
+  }
+  if (operator !== 'NONE')
+    throw invalidField('condition.operator', `must be NONE for ${measure}, which is true or false`);
+  if (threshold !== undefined && threshold !== 0)
+    throw invalidField('condition.threshold', `is not allowed for ${measure}, which is true or false`);
+  return measure;
+}
+
+const MOST_SECONDS = 7 * 86_400;
+
+/** Returns the seconds of an ISO 8601 duration; 400 for another text, parts of a second, or above 7 days. */
+export function secondsOf(text: string): number {
+  const seconds = fixedSecondsOf(text);
+  if (!Number.isInteger(seconds) || seconds < 0 || seconds > MOST_SECONDS)
+    throw invalidField(
+      'for_duration',
+      'must be an ISO 8601 duration of weeks, days, hours, minutes and whole seconds up to P7D, such as PT5M',
+    );
+  return seconds;
+}
+
+/** Returns the seconds of an ISO 8601 duration, NaN for another text and for years and months, whose length varies. */
+function fixedSecondsOf(text: string): number {
+  try {
+    const duration = Temporal.Duration.from(text);
+    const days = duration.weeks * 7 + duration.days;
+    return duration.with({ weeks: 0, days }).total('seconds');
+  } catch (error) {
+    if (error instanceof RangeError) return NaN;
+    throw error;
+  }
+}

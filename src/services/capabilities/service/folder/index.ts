@@ -1,0 +1,1 @@
+export { folderRoutes } from '#services/capabilities/service/folder/routes.ts';
