@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import { afterAll, expect, vi } from 'vitest';
 
 /**
@@ -11,6 +12,9 @@ const PASSING = new Set(['Immediate', 'TickObject']);
 /** Listeners that libraries add once as they are loaded, and that no other file can hear. */
 const PASSING_EVENTS = new Set(['exit']);
 
+/** Share of a moment in which a process may be busy that has nothing to do: what goes on without end takes all of it. */
+const MOST_BUSY = 0.9;
+
 const environment = { ...process.env };
 const folder = process.cwd();
 const listeners = countListeners();
@@ -23,8 +27,12 @@ afterAll(async () => {
   vi.useRealTimers();
   intervals.stop();
   // An unref'd timer, so that it is not among the counted ones.
-  for (let tries = 0; tries < 100 && openResources().length > 0; tries++)
+  let isBusy = true;
+  for (let tries = 0; tries < 100 && (isBusy || openResources().length > 0); tries++) {
+    const before = performance.eventLoopUtilization();
     await new Promise((resolve) => setTimeout(resolve, 20).unref());
+    isBusy = performance.eventLoopUtilization(before).utilization > MOST_BUSY;
+  }
   expect(
     {
       folder: process.cwd(),
@@ -34,6 +42,7 @@ afterAll(async () => {
       openResources: openResources(),
       runningIntervals: intervals.left(),
       hasFakeTimers,
+      isBusy,
     },
     'The test file leaves state behind in the process that the next file runs in',
   ).toEqual({
@@ -44,6 +53,7 @@ afterAll(async () => {
     openResources: [],
     runningIntervals: [],
     hasFakeTimers: false,
+    isBusy: false,
   });
 });
 

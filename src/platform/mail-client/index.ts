@@ -42,7 +42,7 @@ export function createMailClient(options: MailClientOptions): MailClient {
       const ended = anySignal([deadline, signal]);
       try {
         using connection = await connect(server, lookup, allowedPrivateAddresses, ended);
-        return await Promise.race([submit(connection.socket, server, mail, ended), connection.flooded]);
+        return await Promise.race([submit(connection.stream, server, mail, ended), connection.flooded]);
       } catch (error) {
         if (deadline.aborted)
           throw new OutgoingError('timeout', `${name} did not answer within ${timeoutMs} ms.`, error);

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { createTransport } from 'nodemailer';
 import { domainOf } from '#platform/mail-client/address.ts';
 import { refusalOf } from '#platform/mail-client/errors.ts';
@@ -28,14 +29,15 @@ export interface MailAnswer {
 
 /** Sends a mail over a connection and returns the answer. Throws NodemailerError. */
 export async function submit(
-  connection: Socket,
+  connection: Duplex,
   { host, port, requireTls, login }: MailServer,
   { id, from, to, subject, text }: Mail,
   signal: AbortSignal,
 ): Promise<MailAnswer> {
   const domain = domainOf(from);
   const transport = createTransport({
-    connection,
+    // Of a socket it takes what a stream has.
+    connection: connection as Socket,
     host,
     port,
     secure: port === TLS_PORT,

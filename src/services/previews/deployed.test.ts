@@ -46,13 +46,17 @@ test('success is told of a commit only when the preview runs it', { timeout: 60_
     return rows[0]?.id;
   };
   const early: unknown[] = [];
+  let telling: ReturnType<typeof reporter> | undefined;
   provider.onStatus = async ({ state, commit: of }) => {
     const runs = await deployed();
     if (state === 'success' && runs !== of) early.push({ of, runs });
+    // The loop is stopped before it hears the answer.
+    if (state === 'success') await telling?.stop();
   };
   const statesOf = (of: string) => provider.statuses.filter(({ commit: one, label }) => one === of && label.startsWith('quarterdeck/preview/')).map(({ state }) => state); // prettier-ignore
   const succeeded = async (of: string) => {
     const loop = reporter();
+    telling = loop;
     await expect
       .poll(
         async () => {
@@ -64,6 +68,7 @@ test('success is told of a commit only when the preview runs it', { timeout: 60_
       )
       .toBe('success');
     await loop.stop();
+    telling = undefined;
   };
 
   ok(await tell(hook, { head: a }), 202);

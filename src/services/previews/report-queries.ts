@@ -106,6 +106,13 @@ export function endLook(
   });
 }
 
+/** Stores what is known of statuses while a report is under way. Throws ClaimLost. */
+export const keepStatuses = (
+  db: Database,
+  claim: ReportClaim,
+  { told_statuses: statuses }: Pick<Told, 'told_statuses'>,
+) => TABLE.write(db, claim, { told_statuses: JSON.stringify(statuses) });
+
 /** Claims reports that are due. */
 export async function claimReports(db: Database, { limit, leaseSeconds }: ClaimRequest): Promise<ReportClaim[]> {
   const isDue = sql`(w.status = 'WAITING' or ${TABLE.isLeft}) and w.due_at <= now()`;

@@ -46,8 +46,9 @@ export const createReportLoop = (parts: ReportParts, nodeId: string): WorkLoop<q
   );
 
 /** Tells the provider what has changed since it was told last. */
-async function report({ platform, kinds }: ReportParts, http: HttpClient, claim: queries.ReportClaim, lease: Lease) {
-  const shown = await inSnapshot(systemContext(platform, 'git'), (context) => readShown(context, kinds, claim));
+async function report({ platform, kinds }: ReportParts, http: HttpClient, claimed: queries.ReportClaim, lease: Lease) {
+  const shown = await inSnapshot(systemContext(platform, 'git'), (context) => readShown(context, kinds, claimed));
+  const claim = shown ? await noteRuns(platform, claimed, shown) : claimed;
   const end = (columns: Omit<queries.ReportEnd, 'next'> = {}) =>
     queries.endLook(platform.db, claim, { next: shown?.isWatched ? 'paced' : 'none', ...columns });
   if (!shown || shown.previews.length === 0) return end();
@@ -71,6 +72,20 @@ async function report({ platform, kinds }: ReportParts, http: HttpClient, claim:
   // It is not told the same again: the next change is another attempt.
   const error = errors[0]?.message.slice(0, 500) ?? null;
   return end({ ...told, ...toldOf(shown, claim, news), isNews: true, error });
+}
+
+/**
+ * Stores which previews were seen running the head, before anybody is told: what ran stays a success, also where the process ends between the
+ * provider's answer and the next write. Returns the claim with them.
+ */
+async function noteRuns({ db }: Platform, claim: queries.ReportClaim, { commit, previews }: Shown) {
+  const { told_statuses: before } = claim;
+  const ran = previews.filter(({ id, state }) => state === 'success' && before[id]?.ran !== commit);
+  if (ran.length === 0) return claim;
+  const seen = ran.map(({ id }) => [id, { digest: before[id]?.digest ?? '', ran: commit }] as const);
+  const told_statuses = { ...before, ...Object.fromEntries(seen) };
+  await queries.keepStatuses(db, claim, { told_statuses });
+  return { ...claim, told_statuses };
 }
 
 /** Parts of a report that the provider was not told yet. */
