@@ -51,7 +51,7 @@ export function describeRuntimeContract(name: string, makeRuntime: MakeRuntime, 
     afterAll(async () => {
       await Promise.all(clearing);
       await opened?.close();
-    }, options.timeoutMs ?? 120_000);
+    }, 300_000);
 
     const without = options.without ?? {};
     describe('observing', () => describeObserving(contract, options));

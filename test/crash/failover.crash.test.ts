@@ -75,8 +75,9 @@ test('a stream that was ahead of the standby which takes over is told that event
   const begun = lastCursor(await read(undefined, 'id: '));
   await postgres.cutStandbyOff();
   await isServing();
-  for (const number of [1, 2, 3, 4, 5]) await makeProject(`lost ${number}`);
-  const cursor = lastCursor(await read(begun, 'lost 5'));
+  // More than the service itself needs while it goes on.
+  for (let number = 1; number <= 30; number++) await makeProject(`lost ${number}`);
+  const cursor = lastCursor(await read(begun, 'lost 30'));
   await postgres.failOver();
   await isServing();
   // The first ones have numbers that the cursor has passed already, and the last one does not show it.

@@ -29,6 +29,6 @@ afterAll(async () => {
 
 test(
   `on docker: processes are killed ${KILLS} times at random, and what runs is what the database says`,
-  { timeout: process.env.SOAK ? 6 * 3_600_000 : 480_000 },
+  { timeout: process.env.SOAK ? 6 * 3_600_000 : 900_000 },
   async () => killAtRandom({ machine, receiver, kills: KILLS, runtime: await runtimes.onMachine('docker') }),
 );

@@ -83,7 +83,7 @@ afterAll(async () => {
 
 test.skipIf(cluster.directory === null)(
   `on Kubernetes: processes are killed ${KILLS} times at random, and what runs is what the database says`,
-  { timeout: process.env.SOAK ? 6 * 3_600_000 : 480_000 },
+  { timeout: process.env.SOAK ? 6 * 3_600_000 : 900_000 },
   async () => {
     const runtime = await runtimes.runtimeOf({ id: clusterId, runtime: 'kubernetes' });
     await killAtRandom({ machine, receiver, kills: KILLS, runtime, actors: [actor], services: CONTAINERS });

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Ports below those that Linux gives to connections and to servers without one of their own. */
-const FIRST = 15_000;
+/** Ports below those that Linux gives to connections and to servers without one of their own, and below those of the host runtime. */
+const FIRST = 10_000;
 const COUNT = 10_000;
 const given = new Set<number>();
 

@@ -382,7 +382,7 @@ describe('the queue of work', () => {
       old,
       new Lease(old.token, new AbortController()),
     );
-    await vi.waitFor(() => expect(checkRuntime).toHaveBeenCalled());
+    await vi.waitFor(() => expect(checkRuntime).toHaveBeenCalled(), 15_000);
     // As after a kill -9, or while a machine sleeps: the lease has run out.
     await app.db
       .updateTable('cluster_work')

@@ -31,10 +31,18 @@ export function breakerOn(name: 'webhook' | 'alert_receiver') {
     return rows.map(({ id }) => id);
   }
 
-  /** Keeps receivers from being called for a while. One that is being edited or deleted is passed over: a claim waits for no edit. */
-  const pause = (db: Database, ids: string[], seconds: number) =>
-    sql`update ${table} set paused_until = now() + make_interval(secs => ${seconds})
-      where id in (select id from ${table} where id = any(${ids}::uuid[]) for no key update skip locked)`.execute(db);
+  /**
+   * Keeps receivers from being called for a while, and returns their ids. One that is being edited or deleted is passed over, as a claim waits
+   * for no edit; so is one that is paused by now.
+   */
+  async function pause(db: Database, ids: string[], seconds: number): Promise<string[]> {
+    const { rows } = await sql<{
+      id: string;
+    }>`update ${table} set paused_until = now() + make_interval(secs => ${seconds})
+      where id in (select id from ${table} where id = any(${ids}::uuid[]) and (paused_until is null or paused_until <= now())
+        for no key update skip locked) returning id`.execute(db);
+    return rows.map(({ id }) => id);
+  }
 
   return {
     /**
@@ -55,8 +63,8 @@ export function breakerOn(name: 'webhook' | 'alert_receiver') {
         (call, index) => !isFailing(call) || locked.findIndex((one) => receiverOf(one) === receiverOf(call)) === index,
       );
       const probed = due.filter(isFailing).map(receiverOf);
-      if (probed.length > 0) await pause(db, probed, leaseSeconds);
-      return due;
+      const paused = probed.length > 0 ? await pause(db, probed, leaseSeconds) : [];
+      return due.filter((call) => !isFailing(call) || paused.includes(receiverOf(call)));
     },
 
     /** Counts a failed call, and pauses the receiver where too many have failed. */

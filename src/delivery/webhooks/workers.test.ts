@@ -46,7 +46,7 @@ describe('workers', () => {
     const held = await register(admin, slow.url);
     await say(admin, ...Array.from({ length: 100 }, () => event(admin)));
     const delivery = worker();
-    await vi.waitFor(() => expect(slow.calls.length).toBeGreaterThanOrEqual(8));
+    await vi.waitFor(() => expect(slow.calls.length).toBeGreaterThanOrEqual(8), 15_000);
     const webhook = await register(admin, quick.url);
     await say(admin, event(admin));
     delivery.nudge();
@@ -93,7 +93,7 @@ describe('workers', () => {
     const webhook = await register(admin, url);
     await say(admin, event(admin), event(admin), event(admin));
     const first = worker({ timeout: 60_000, lease: 60_000 });
-    await vi.waitFor(async () => expect(await states(webhook.id)).toHaveLength(3));
+    await vi.waitFor(async () => expect(await states(webhook.id)).toHaveLength(3), 15_000);
     await first.stop();
     const rows = await app.db
       .selectFrom('webhook_delivery')
@@ -180,7 +180,7 @@ describe('workers', () => {
     const webhook = await register(admin, url);
     await say(admin, event(admin));
     const first = worker();
-    await vi.waitFor(() => expect(calls).toHaveLength(1));
+    await vi.waitFor(() => expect(calls).toHaveLength(1), 15_000);
     await first.stop();
     const row = await app.db
       .selectFrom('webhook_delivery')
@@ -198,7 +198,7 @@ describe('workers', () => {
     const [deleted, off] = [await register(admin, url), await register(admin, url)];
     await say(admin, event(admin));
     worker({ timeout: 300 });
-    await vi.waitFor(() => expect(calls).toHaveLength(2));
+    await vi.waitFor(() => expect(calls).toHaveLength(2), 15_000);
     ok(await admin.delete(`/organization/${admin.organizationId}/webhook/${deleted.id}`), 204);
     ok(
       await admin.put(`/organization/${admin.organizationId}/webhook/${off.id}`, {

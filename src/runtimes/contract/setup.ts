@@ -138,7 +138,7 @@ export class Contract {
     const removeRest = async () => {
       for (const identity of left) await this.runtime.remove({ ...identity, generation: 2 ** 40 }, null, newContext());
     };
-    await Promise.all(Array.from({ length: this.runtime.progress ? 8 : 1 }, removeRest));
+    await Promise.all(Array.from({ length: this.runtime.progress ? 8 : 3 }, removeRest));
   }
 
   /** Removes every service of the suite. A failed removal does not prevent the others. */
@@ -211,7 +211,7 @@ export async function applyOn(runtime: Runtime, spec: WorkloadSpec, context: Run
 export const stored = (handle: Handle): Handle => JSON.parse(JSON.stringify(handle));
 
 /** Repeats `ask` until the answer is right; fails with the last answer after `timeoutMs`. */
-export async function until<T>(ask: () => Promise<T>, isRight: (answer: T) => boolean, timeoutMs = 15_000): Promise<T> {
+export async function until<T>(ask: () => Promise<T>, isRight: (answer: T) => boolean, timeoutMs = 40_000): Promise<T> {
   const end = Date.now() + timeoutMs;
   for (;;) {
     const answer = await ask();

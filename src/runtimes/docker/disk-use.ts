@@ -1,5 +1,6 @@
 import { access, constants } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { DiskItem, DiskUse } from '#runtimes/runtime.ts';
 import { TreeMeter, type TreeRequest, type TreeSize } from '#runtimes/tools/disk-walk/index.ts';
@@ -169,8 +170,22 @@ const volumeItem = ({ Labels: labels }: Docker.VolumeInspectInfo): Unsized => ({
   name: labels[LABEL.storage]!,
 });
 
+/** Milliseconds until an engine that measures for somebody else is asked again: releases before 23 measure for one caller at a time. */
+const BUSY_MS = 250;
+
 /** Asks the engine for disk use, limited to some types if the engine supports that (API 1.42). */
-function askEngine(engine: Docker, types: string[], abortSignal: AbortSignal): Promise<EngineUse> {
+async function askEngine(engine: Docker, types: string[], signal: AbortSignal): Promise<EngineUse> {
+  for (;;) {
+    try {
+      return await askOnce(engine, types, signal);
+    } catch (error) {
+      if (!/disk usage operation is already running/.test((error as Error).message)) throw error;
+      await sleep(BUSY_MS, undefined, { signal });
+    }
+  }
+}
+
+function askOnce(engine: Docker, types: string[], abortSignal: AbortSignal): Promise<EngineUse> {
   const query = new URLSearchParams(types.map((type) => ['type', type]));
   return new Promise((resolve, reject) => {
     const call = { path: `/system/df?${query}`, method: 'GET', abortSignal, statusCodes: { 200: true } };

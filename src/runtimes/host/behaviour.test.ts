@@ -372,7 +372,16 @@ CMD ["node", "-e", "const all = Buffer.alloc(300e6, 1); console.log('allocated '
     await host.line(await host.apply(limited(600)), /^allocated/);
     await host.close();
     const name = `quarterdeck-${host.installation.slice(0, 8)}`;
-    const groups = execFileSync('find', ['/sys/fs/cgroup', '-type', 'd', '-name', name, '-path', '*/quarterdeck-*']);
+    const groups = execFileSync('find', [
+      '/sys/fs/cgroup',
+      '-ignore_readdir_race',
+      '-type',
+      'd',
+      '-name',
+      name,
+      '-path',
+      '*/quarterdeck-*',
+    ]);
     expect(groups.toString()).toBe('');
   });
 });
@@ -473,7 +482,7 @@ async function pretendRestart(host: TestHost, spec: WorkloadSpec): Promise<void>
 
 /** Returns the folders of the machine's control groups whose paths have the given end. */
 function groupFolders(end: string): string[] {
-  return execFileSync('find', ['/sys/fs/cgroup', '-type', 'd', '-path', `*${end}`])
+  return execFileSync('find', ['/sys/fs/cgroup', '-ignore_readdir_race', '-type', 'd', '-path', `*${end}`])
     .toString()
     .trim()
     .split('\n');

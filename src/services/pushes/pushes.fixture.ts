@@ -2,6 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { afterEach, expect } from 'vitest';
 import { newId } from '#kernel/ids.ts';
+import { ASK_MS } from '#services/pushes/heads.ts';
 import { sql } from '#platform/database/index.ts';
 import { KINDS } from '#services/mount.ts';
 import { gitWebhookPath, gitWebhookSecretPlace } from '#services/capabilities/service/git-webhook/index.ts';
@@ -73,7 +74,7 @@ export function headersOf(
 /** Provides services that follow a repository, its webhook, and workers that apply pushes. */
 export function usePushes(
   app: TestApp,
-  { reader, askMs }: { reader?: () => PushParts['repositories']; askMs?: number } = {},
+  { reader, askMs }: { reader?: () => PushParts['repositories']; askMs?: () => number | undefined } = {},
 ) {
   const loops = new Set<ReturnType<typeof createPushLoop>>();
   afterEach(async () => {
@@ -161,7 +162,14 @@ export function usePushes(
 
   const worker = () => {
     const loop = createPushLoop(
-      { platform: app.platform, kinds: KINDS, repositories: reader?.() ?? repositories, ...(askMs ? { askMs } : {}) },
+      {
+        platform: app.platform,
+        kinds: KINDS,
+        repositories: reader?.() ?? repositories,
+        get askMs() {
+          return askMs?.() ?? ASK_MS;
+        },
+      },
       newId(),
     );
     loops.add(loop);

@@ -13,7 +13,8 @@ import { makeRepositoryRoot, type TestRepository } from '#test/harness/repositor
 
 const app = useApp({ QUARTERDECK_ALLOWED_PRIVATE_ADDRESSES: '127.0.0.0/8' });
 const reader = () => createRepositoryReader(createSources(app.platform));
-const pushes = usePushes(app, { reader, askMs: 1_500 });
+// Questions are asked of real processes, which take a while beside other tests.
+const pushes = usePushes(app, { reader, askMs: () => (options.hangs ? 1_500 : undefined) });
 const { environmentOf, applicationIn, webhookOf, replay, worker, applied, requested } = pushes;
 
 const root = makeRepositoryRoot();

@@ -182,7 +182,7 @@ export async function killAtRandom(options: KillOptions): Promise<void> {
       working = false;
       await Promise.all(work);
     }
-    await machine.settled(180_000);
+    await machine.settled(runtime ? 360_000 : 180_000);
     await until('webhooks are told', async () => {
       const { rows } = await sql<{ n: number }>`select (select count(*) from outbox) +
         (select count(*) from webhook_delivery where state = 'PENDING') as n`.execute(machine.db);

@@ -23,18 +23,21 @@ export interface MachineState {
   groups: string[];
 }
 
-/** Folders, mounts and rules of a container engine: one that the tests start has a folder that begins with `qdd-`. */
-const OF_ENGINE = /\/qdd-|docker|\bbr-[0-9a-f]|\bqdt/i;
+/**
+ * Folders, mounts and rules of a container engine, where one that the tests start has a folder that begins with `qdd-`; and the small disk of
+ * the tests of crashes, which run beside these.
+ */
+const OF_OTHERS = /\/qdd-|\/qd-small-disk-|docker|\bbr-[0-9a-f]|\bqdt/i;
 
 export const machineState = (): MachineState => ({
   namespaces: namesIn('/run/netns'),
   links: namesIn('/sys/class/net').filter((name) => !isLinkOfEngine(name)),
   rules: run('iptables-save')
-    .filter((line) => line.startsWith('-A') && !OF_ENGINE.test(line))
+    .filter((line) => line.startsWith('-A') && !OF_OTHERS.test(line))
     .map((line) => line.replace(/\[\d+:\d+\] /, '')),
   mounts: readFileSync('/proc/self/mounts', 'utf8')
     .split('\n')
-    .filter((line) => !OF_ENGINE.test(line)).length,
+    .filter((line) => !OF_OTHERS.test(line)).length,
   groups: ['cpu', 'memory', ''].flatMap((controller) => {
     const folder = path.join('/sys/fs/cgroup', controller);
     return namesIn(folder)

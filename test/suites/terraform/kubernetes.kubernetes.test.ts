@@ -66,7 +66,7 @@ let ofCluster: string;
 let environment: string;
 let service: string;
 
-const act = (action: string, body: object = {}, wait = 120) =>
+const act = (action: string, body: object = {}, wait = 300) =>
   actor.ask('POST', `/terraform/${service}/${action}?wait=${wait}`, 200, body);
 const get = (route: string) => actor.ask('GET', route, 200);
 const logOf = async (): Promise<string> => JSON.stringify(await get(`/environment/${environment}/logs`));
@@ -160,7 +160,7 @@ describe.skipIf(engine === null)('a Terraform service on a Kubernetes cluster', 
     await check();
   });
 
-  test('is planned and applied, and its outputs become variables', { timeout: 240_000 }, async () => {
+  test('is planned and applied, and its outputs become variables', { timeout: 600_000 }, async () => {
     expect(await act('deploy', { action: 'PLAN' }), await logOf()).toMatchObject({ state: 'READY' });
     const { plan } = await get(`/terraform/${service}/plan`);
     expect(plan.summary).toMatchObject({ create: MANY + 1 });
@@ -180,7 +180,7 @@ describe.skipIf(engine === null)('a Terraform service on a Kubernetes cluster', 
     await expect.poll(podsOfRuns).toEqual([]);
   });
 
-  test('that fails tells why, and keeps the state of what was made', { timeout: 240_000 }, async () => {
+  test('that fails tells why, and keeps the state of what was made', { timeout: 600_000 }, async () => {
     repository.commit({ 'main.tf': moduleOf('echo no such disk >&2; exit 3') });
     expect(await act('deploy')).toMatchObject({ state: 'DEPLOYMENT_ERROR' });
     const log = await logOf();
@@ -191,7 +191,7 @@ describe.skipIf(engine === null)('a Terraform service on a Kubernetes cluster', 
     await expect.poll(podsOfRuns).toEqual([]);
   });
 
-  test('ends in order when it is cancelled, and its state is not locked', { timeout: 240_000 }, async () => {
+  test('ends in order when it is cancelled, and its state is not locked', { timeout: 600_000 }, async () => {
     await inTheMiddle(100);
     expect(await row()).toMatchObject({ lock_id: expect.any(String) });
     await actor.ask('POST', `/environment/${environment}/cancelDeployment?wait=100`, 200, {});
@@ -201,7 +201,7 @@ describe.skipIf(engine === null)('a Terraform service on a Kubernetes cluster', 
     await expect.poll(podsOfRuns, { timeout: 60_000 }).toEqual([]);
   });
 
-  test('goes on while its worker is killed, and the next one takes its end', { timeout: 300_000 }, async () => {
+  test('goes on while its worker is killed, and the next one takes its end', { timeout: 600_000 }, async () => {
     await inTheMiddle(10);
     const [before] = await podsOfRuns();
     await control.kill();
@@ -216,7 +216,7 @@ describe.skipIf(engine === null)('a Terraform service on a Kubernetes cluster', 
     expect(await row()).toEqual({ lock_id: null, run_secret: null });
   });
 
-  test('destroys what it made when it is deleted, and leaves nothing', { timeout: 240_000 }, async () => {
+  test('destroys what it made when it is deleted, and leaves nothing', { timeout: 600_000 }, async () => {
     await actor.ask('DELETE', `/terraform/${service}`, 204);
     await machine.settled(200_000);
     expect((await actor.call('GET', `/terraform/${service}`)).status, await logOf()).toBe(404);
