@@ -166,7 +166,11 @@ export function describeTaskEnds(contract: ContractOf, options: ContractOptions)
       c.task([{ process: true }], { name: spec.name }),
     ];
     const seen = new Set<string>();
-    for (const each of [spec, ...others]) for (const line of processOf((await c.run(each)).lines)) seen.add(line);
+    for (const each of [spec, ...others]) {
+      const { end, lines } = await c.run(each);
+      expect(end, lines.join('\n')).toMatchObject({ reason: 'exited', exitCode: 0 });
+      for (const line of processOf(lines)) seen.add(line);
+    }
     expect(seen.size).toBe(4);
   });
 

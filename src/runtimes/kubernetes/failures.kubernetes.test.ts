@@ -133,7 +133,8 @@ describe('a stopped service', () => {
       await runtime.stop({ ...spec.identity, generation: 2 }, handle, newContext());
       const bad = nextSpec(nextSpec(spec), { entrypoint: ['sh', '-c', 'exit 3'], readyTimeoutSeconds: 4 });
       await expect(deploy(bad)).rejects.toMatchObject({ code: 'not_ready' });
-      expect(await runtime.observe(handle)).toMatchObject({ state: 'stopped', instances: [] });
+      // Pods of the candidate end in their own time.
+      await expect.poll(() => runtime.observe(handle)).toMatchObject({ state: 'stopped', instances: [] });
       const restarted = await runtime.restart(handle, 4, newContext());
       await runtime.progress!(restarted, newContext());
       expect(await runtime.observe(restarted)).toMatchObject({ state: 'running', generation: 1 });

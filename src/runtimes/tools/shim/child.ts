@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { sendSignal } from '#runtimes/tools/shim/identity.ts';
 import { LineCutter } from '#runtimes/tools/shim/log.ts';
 import type { ShimConfig } from '#runtimes/tools/shim/state.ts';
@@ -55,10 +55,16 @@ export class Child {
       child.once('exit', (code, signal) => {
         killGroup(child.pid!);
         const why = code === null ? `ended by ${signal}` : `ended with status ${code}`;
-        void Promise.race([once(child, 'close'), sleep(LAST_OUTPUT_MS)]).then(() => resolve({ code, signal, why }));
+        void lastOutputOf(child).then(() => resolve({ code, signal, why }));
       });
     });
   }
+}
+
+/** Waits for the last output. What the pipes hold by the time that it takes too long is read, however long this process was kept waiting. */
+async function lastOutputOf(child: ChildProcess): Promise<void> {
+  await Promise.race([once(child, 'close'), sleep(LAST_OUTPUT_MS)]);
+  await setImmediate();
 }
 
 export function killGroup(pid: number): void {
