@@ -783,6 +783,7 @@ create table deployment_service (
   updated_at timestamp with time zone not null default now(),
   error_code text,
   error_step text,
+  error_cause jsonb,
   constraint deployment_service_organization_id_deployment_id_fkey FOREIGN KEY (organization_id, deployment_id) REFERENCES deployment(organization_id, id) ON DELETE CASCADE,
   constraint deployment_service_pkey PRIMARY KEY (deployment_id, service_id)
 );

@@ -31,6 +31,7 @@ const TASKS = {
     ['scripts/gen-openapi.ts'],
     ['scripts/gen-access.ts'],
     ['scripts/gen-states.ts'],
+    ['scripts/gen-causes.ts'],
     ['scripts/gen-kinds.ts'],
     ['scripts/gen-settings.ts'],
     ['scripts/gen-chart.ts'],

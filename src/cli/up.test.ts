@@ -135,11 +135,13 @@ test('a deployment that another one has taken the place of is no success', async
   );
 });
 
-test('the end of a request that waits behind another one is waited for', async () => {
+test('the end of a request that waits behind another one is waited for, and its cause is told', async () => {
+  const cause = { code: 'SCRIPT_MISSING', summary: 'It calls none.', fix: 'Add it.', lines: ['Missing script'] };
   const states = [
     { state: 'DEPLOYED', deployment_requests_count: 1 },
     { state: 'DEPLOYING', deployment_requests_count: 1 },
     { state: 'BUILD_ERROR', deployment_requests_count: 0 },
+    { state: 'BUILD_ERROR', deployment_requests_count: 0, error: { message: 'RUN: no \u001b[2J', cause } },
   ];
   const { url } = await serve((request, response) => {
     if (request.url!.endsWith('/status')) return response.end(JSON.stringify(states.shift()));
@@ -147,7 +149,9 @@ test('the end of a request that waits behind another one is waited for', async (
       JSON.stringify(request.method === 'GET' ? APPLICATION : { ...UPLOADED, deployment_requests_count: 2 }),
     );
   });
-  await expect(up({ url, tokenFile })).rejects.toThrow('The deployment ended with BUILD_ERROR');
+  await expect(up({ url, tokenFile })).rejects.toThrow(
+    'The deployment ended with BUILD_ERROR: RUN: no \\u001b[2J\nSCRIPT_MISSING: It calls none.\n  Missing script\nAdd it.',
+  );
   expect(states).toEqual([]);
 });
 

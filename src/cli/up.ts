@@ -35,6 +35,8 @@ interface Status {
   state: string;
   /** Requests that wait or run. */
   deployment_requests_count: number;
+  /** Absent unless it has failed. */
+  error?: { message: string; cause: { code: string; summary: string; fix: string; lines: string[] } | null };
 }
 
 interface Uploaded extends Status {
@@ -53,7 +55,7 @@ export async function upCommand(settings: Settings, folder: string, options: UpO
   const commit = printable(uploaded.git_commit_id);
   print(`Uploaded ${uploaded.files} files as ${commit}.`);
   const state = endOf(uploaded) ?? (await waitForEnd(api, one));
-  if (state !== 'DEPLOYED') throw new Error(`The deployment ended with ${state}: GET ${one}/status says why.`);
+  if (state !== 'DEPLOYED') throw new Error(await whyEnded(api, one, state));
   const { git_repository } = await api.call<Application>('GET', one);
   const deployed = git_repository.deployed_commit_id;
   if (deployed !== uploaded.git_commit_id)
@@ -61,6 +63,15 @@ export async function upCommand(settings: Settings, folder: string, options: UpO
       `A later deployment took the place of this one: ${printable(deployed ?? 'no commit')} is deployed, not ${commit}.`,
     );
   print(state);
+}
+
+/** Returns in which state a deployment ended and why, on several lines. */
+async function whyEnded(api: ApiClient, one: string, state: string): Promise<string> {
+  const { error } = await api.call<Status>('GET', `${one}/status`);
+  if (!error) return `The deployment ended with ${state}.`;
+  const { message, cause } = error;
+  const lines = cause ? [`${cause.code}: ${cause.summary}`, ...cause.lines.map((line) => `  ${line}`), cause.fix] : [];
+  return [`The deployment ended with ${state}: ${message}`, ...lines].map(printable).join('\n');
 }
 
 /** Returns the client of the service. The administrator's token of this machine is sent to its own service, and to no other address. */

@@ -1,4 +1,5 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import type { Cause } from '#deployments/model/errors.ts';
 
 /** Subject of a history: an environment, a service, or several services. */
 export type HistoryOf = { environmentId: string } | { serviceId: string | string[] };
@@ -37,6 +38,7 @@ export interface HistoryService {
   error: string | null;
   error_code: string | null;
   error_step: string | null;
+  error_cause: Cause | null;
   started_at: Date | null;
   ended_at: Date | null;
   created_at: Date;

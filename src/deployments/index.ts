@@ -32,6 +32,7 @@ export {
   type DiskWarning,
   type WarningCode,
 } from '#deployments/warnings.ts';
+export { KNOWN_CAUSES } from '#deployments/causes/index.ts';
 export { DiskLimitError, ERROR_CODES, toErrorView, type ErrorCode } from '#deployments/model/errors.ts';
 export type { Observed } from '#deployments/model/observed.ts';
 export {

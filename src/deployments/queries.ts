@@ -212,7 +212,12 @@ export function moveServices(
         : {}),
       ...(options.error === undefined
         ? {}
-        : { error: storable(options.error.message), error_code: options.error.code, error_step: options.error.step }),
+        : {
+            error: storable(options.error.message),
+            error_code: options.error.code,
+            error_step: options.error.step,
+            error_cause: options.error.cause && json(options.error.cause),
+          }),
       ...(options.commits === undefined
         ? {}
         : { commit: sql`coalesce(${json(options.commits)}::jsonb -> service_id::text, commit)` }),
@@ -220,7 +225,7 @@ export function moveServices(
     .where('organization_id', '=', scope.organizationId)
     .where('deployment_id', '=', deploymentId)
     .where('state', '=', sql<string>`any(${moves.map((move) => move.from)})`)
-    .returning(['service_id', 'state', 'name', 'kind', 'error', 'error_code', 'error_step']);
+    .returning(['service_id', 'state', 'name', 'kind', 'error', 'error_code', 'error_step', 'error_cause']);
   return options.serviceIds ? query.where('service_id', '=', sql<string>`any(${options.serviceIds}::uuid[])`) : query;
 }
 

@@ -71,7 +71,7 @@ async function endOne(context: Context, deployment: queries.DeploymentRow, why: 
   const cancelled = deployment.cancel_requested_at !== null;
   const moved = await queries
     .moveServices(db, scope, deployment.id, action, cancelled ? 'cancelled' : 'fail', {
-      error: { code: 'FAILED', step: null, message: why },
+      error: { code: 'FAILED', step: null, message: why, cause: null },
     })
     .execute();
   await queries.markDirty(

@@ -1,5 +1,6 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { isLost } from '#platform/installation/nodes.ts';
+import type { Cause } from '#deployments/model/errors.ts';
 import type { Observed } from '#deployments/model/observed.ts';
 
 /** Filter for the services whose statuses are listed. */
@@ -44,6 +45,7 @@ export interface ServiceStatusRow {
   error: string | null;
   error_code: string | null;
   error_step: string | null;
+  error_cause: Cause | null;
   last_deployment_date: Date | null;
   started_at: Date | null;
   ended_at: Date | null;
@@ -82,7 +84,7 @@ export async function listServiceStatusRows(
         and coalesce(coalesce(argo.reached_at, e.reached_at) < now() - make_interval(secs => ${sql.lit(UNREACHABLE_SECONDS)}), false) as unreachable,
       s.observed,
       shown.action, shown.sub_action, shown.state, shown.deployment_id, shown.number, shown.request_status, shown.started_at, shown.ended_at,
-      shown.error, shown.error_code, shown.error_step,
+      shown.error, shown.error_code, shown.error_step, shown.error_cause,
       ended.ended_at as last_deployment_date, coalesce(active.requests, 0)::int as requests,
       nullif(e.deployment_number, 0) as last_number,
       (select json_agg(json_build_object('name', t.name, 'status', t.status, 'started_at', t.started_at, 'ended_at', t.ended_at) order by t.position)
@@ -107,7 +109,7 @@ export async function listServiceStatusRows(
     ) ended on true
     left join lateral (
       select ds.action, ds.sub_action, ds.state, ds.deployment_id, ds.number, d.status as request_status, ds.started_at, ds.ended_at,
-        ds.error, ds.error_code, ds.error_step
+        ds.error, ds.error_code, ds.error_step, ds.error_cause
       from deployment_service ds join deployment d on d.id = ds.deployment_id
       where ds.deployment_id = coalesce(active.id, ended.id) and ds.service_id = s.id offset 0
     ) shown on true
@@ -151,6 +153,7 @@ export interface EnvironmentStatusRow {
   error: string | null;
   error_code: string | null;
   error_step: string | null;
+  error_cause: Cause | null;
   error_service: { id: string; name: string } | null;
   /** True if anything was ever requested. */
   requested: boolean;
@@ -175,6 +178,7 @@ export async function listEnvironmentStatusRows(
       e.deployment_number > 0 as requested,
       coalesce(shown.error, failed.error) as error, case when shown.error is null then failed.error_code end as error_code,
       case when shown.error is null then failed.error_step end as error_step,
+      case when shown.error is null then failed.error_cause end as error_cause,
       case when shown.error is null and failed.service_id is not null then json_build_object('id', failed.service_id, 'name', failed.name) end as error_service,
       coalesce(active.requests, 0)::int as requests, counted.services::int, counted.deployed::int, counted.current::int
     from environment e
@@ -189,7 +193,7 @@ export async function listEnvironmentStatusRows(
     ) ended on true
     left join deployment shown on shown.id = coalesce(active.id, ended.id)
     left join lateral (
-      select ds.service_id, ds.name, ds.error, ds.error_code, ds.error_step from deployment_service ds
+      select ds.service_id, ds.name, ds.error, ds.error_code, ds.error_step, ds.error_cause from deployment_service ds
       where ds.deployment_id = shown.id and ds.error is not null order by ds.ended_at, ds.name limit 1
     ) failed on true
     left join lateral (

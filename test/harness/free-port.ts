@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Ports below those that Linux gives to connections and to servers without one of their own, and below those of the host runtime. */
+/** Ports below those that Linux gives to connections. The host runtime takes some of those between. */
 const FIRST = 10_000;
 const COUNT = 10_000;
 const given = new Set<number>();

@@ -55,7 +55,9 @@ describe('a service whose source is not there', () => {
     expect(running).not.toHaveProperty('error');
     expect(engine.runtime.specOf(healthy.id)!.identity.generation).toBeGreaterThan(before);
     const lines = ok(await admin.get(log_url), 200).filter((line: any) => line.type === 'ERROR');
-    expect(lines).toMatchObject([{ details: { transmitter: { id: broken.id, name: broken.name } } }]);
+    const details = { transmitter: { id: broken.id, name: broken.name } };
+    const fix = { safe_message: expect.stringMatching(/^BRANCH_MISSING: .* or push the branch\.$/) };
+    expect(lines).toMatchObject([{ details }, { details, message: fix }]);
   });
 
   test('is told with code, step, message and log in history, event and webhook', async () => {
@@ -90,6 +92,8 @@ describe('a service whose source is not there', () => {
       .execute();
     const failure = payloads.map((row: any) => row.payload).find((one) => one.type === 'DEPLOYMENT_FAILURE');
     expect(failure).toMatchObject({ service: { id: broken.id }, error });
+    expect(failure.error.cause).toEqual(told.error.cause);
+    expect(failure.error.cause).toMatchObject({ code: 'BRANCH_MISSING' });
   });
 });
 
@@ -141,11 +145,16 @@ describe('an instance that does not get ready', () => {
       code: 'BUILD_FAILED',
       step: 'BUILD',
       message: expect.stringMatching(/^No file "nowhere\/Dockerfile" at \/ of branch HEAD of /),
+      cause: { code: 'BUILD_PATH_MISSING', lines: [], fix: expect.stringMatching(/^Correct the Dockerfile path/) },
     });
     const looped = await make(admin, environment.id);
     ok(await admin.post(`/application/${looped.id}/environmentVariable`, { key: 'LOOP', value: '{{LOOP}}' }), 201);
     const failed = ok(await admin.post(`/application/${looped.id}/deploy?wait=20`), 200);
-    expect(failed.error).toMatchObject({ code: 'VARIABLES_INVALID', message: expect.stringContaining('LOOP') });
+    expect(failed.error).toMatchObject({
+      code: 'VARIABLES_INVALID',
+      message: expect.stringContaining('LOOP'),
+      cause: { code: 'VARIABLE_CYCLE' },
+    });
   });
 });
 

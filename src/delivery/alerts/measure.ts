@@ -11,7 +11,7 @@ import type { DueRule } from '#delivery/alerts/queries.ts';
 const CONDITIONS: Record<Measure, (threshold: number) => RawBuilder<unknown>> = {
   // A cancel says nothing of whether the service can be deployed.
   deployment_failed: () => sql`select d.state like '%ERROR' as holds, d.ended_at as since,
-      'deployment ' || d.number || ' ended with ' || d.state as detail, null as part
+      'deployment ' || d.number || ' ended with ' || d.state || coalesce(': ' || (d.error_cause ->> 'summary'), '') as detail, null as part
     from deployment_service d where d.service_id = s.id and d.ended_at is not null and d.state <> 'CANCELED'
     order by d.number desc limit 1`,
   service_not_ready:

@@ -58,7 +58,7 @@ function slackText({
   error,
 }: DeploymentOutboxEvent): string {
   const place = [organization, project, environment].map(({ name }) => shown(name)).join(' / ');
-  return `Deployment of *${shown(service.name)}* (${place}) ${HAPPENED[type]}: ${status}${error ? ` (${shown(cut(error.message, SLACK_REASON))})` : ''}`;
+  return `Deployment of *${shown(service.name)}* (${place}) ${HAPPENED[type]}: ${status}${error ? ` (${shown(cut(error.cause?.summary ?? error.message, SLACK_REASON))})` : ''}`;
 }
 
 /** Returns a text that people chose as Slack shows it: no markup, mention or link, and no mark that turns the line around. */

@@ -2,6 +2,7 @@ import type { OperationNodeSource, RawBuilder } from 'kysely';
 import { untilDone } from '#platform/database/again.ts';
 import { isDatabaseAway, sql, type Database } from '#platform/database/index.ts';
 import { DatabaseAway, type Claim } from '#deployments/executor/claims.ts';
+import type { Cause } from '#deployments/model/errors.ts';
 import { ClaimLost } from '#platform/work/index.ts';
 
 /** Something that can stand in a statement: a query that is not sent yet, or raw SQL. */
@@ -74,6 +75,7 @@ export interface ServiceState {
   error: string | null;
   error_code: string | null;
   error_step: string | null;
+  error_cause: Cause | null;
 }
 
 /** Runs the work in a transaction that holds only while the claim does, for what one statement can't do. Throws ClaimLost. */

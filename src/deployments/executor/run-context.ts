@@ -109,7 +109,8 @@ export function addMove(run: Run, write: FencedWrite, trigger: Trigger, options:
   const payload = sql`${json(outboxEventOf(type, deployment, run.claim.names))}::jsonb
     || jsonb_build_object('status', m.state, 'service', jsonb_build_object('id', m.service_id, 'name', m.name, 'type', m.kind))
     || case when m.error is null then '{}'::jsonb
-      else jsonb_build_object('error', jsonb_build_object('code', m.error_code, 'step', m.error_step, 'message', m.error)) end`;
+      else jsonb_build_object('error', jsonb_build_object('code', m.error_code, 'step', m.error_step, 'message', m.error,
+        'cause', m.error_cause)) end`;
   write.add(outboxInsert(run.scope.organizationId, 'deployment', payload, sql`${moved} m`));
 }
 

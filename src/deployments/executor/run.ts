@@ -28,6 +28,7 @@ import { runService } from '#deployments/executor/service-run.ts';
 import { loadSteps } from '#deployments/executor/step-log.ts';
 import { attemptFolder, checkoutsOf } from '#deployments/executor/checkouts.ts';
 import { DeploymentLog } from '#deployments/logs/writer.ts';
+import { diagnose } from '#deployments/causes/index.ts';
 import { codeOf, toErrorView, type ServiceError } from '#deployments/model/errors.ts';
 import type { Plan, PlannedStage, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
 import { requestEventsOf } from '#deployments/model/names.ts';
@@ -208,7 +209,10 @@ async function finishUp(run: Run, failure: Error | null): Promise<void> {
 }
 
 /** Returns an error that no step caused as the failure of every service that has not ended. */
-const errorOf = (error: Error): ServiceError => ({ code: codeOf(error, null), step: null, message: error.message });
+function errorOf(error: Error): ServiceError {
+  const [code, { message }] = [codeOf(error, null), error];
+  return { code, step: null, message, cause: diagnose({ code, message, output: [] }) };
+}
 
 /** Writes the rest of the log together with the status RECAP, and returns the states of the services. */
 async function recap(run: Run): Promise<ServiceState[]> {
@@ -216,7 +220,7 @@ async function recap(run: Run): Promise<ServiceState[]> {
   write.addReturning(
     run.db
       .selectFrom('deployment_service')
-      .select(['service_id', 'name', 'state', 'error', 'error_code', 'error_step'])
+      .select(['service_id', 'name', 'state', 'error', 'error_code', 'error_step', 'error_cause'])
       .where('organization_id', '=', run.scope.organizationId)
       .where('deployment_id', '=', run.claim.deployment.id),
   );

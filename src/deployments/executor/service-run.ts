@@ -16,7 +16,8 @@ import { discardsOf, discardTasks } from '#deployments/executor/discard.ts';
 import type { FencedWrite } from '#deployments/executor/fenced-write.ts';
 import { Abandoned, Deadline, UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import { keepLastLines, maskLines } from '#deployments/logs/failed-instance.ts';
-import { codeOf } from '#deployments/model/errors.ts';
+import { diagnose, SEARCHED_LINES } from '#deployments/causes/index.ts';
+import { codeOf, type Cause, type ServiceError } from '#deployments/model/errors.ts';
 import { addMove, isHandedOver, sendWithLog, writeOf, type PlannedRun } from '#deployments/executor/run-context.ts';
 import { beginStep, endStep, failStep, stepKey, type StepPlace } from '#deployments/executor/step-log.ts';
 import type { ServiceWork } from '#deployments/executor/service-work.ts';
@@ -85,6 +86,7 @@ function begin(run: PlannedRun, planned: PlannedService): ServiceWork {
     facts: run.facts.get(planned.serviceId),
     variables: undefined,
     mask: (text) => text,
+    output: [],
     image: planned.image,
     opened: {},
     deployable: undefined,
@@ -100,6 +102,7 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
   const { run, service } = work;
   run.signal.throwIfAborted();
   at.place = place;
+  work.output = [];
   await step.await?.(work);
   await prepare(work, step, place);
   at.write.add(beginStep(run.db, place));
@@ -126,7 +129,9 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
         log: (text) => {
           if (!deadline.holds()) return;
           deadline.touch();
-          run.log.write({ serviceId: service.serviceId, step: place.name, text: work.mask(text) });
+          const masked = work.mask(text);
+          work.output = [...work.output, ...masked.split('\n')].slice(-SEARCHED_LINES);
+          run.log.write({ serviceId: service.serviceId, step: place.name, text: masked });
         },
       }),
     );
@@ -266,8 +271,16 @@ async function fail(work: ServiceWork, at: Position, error: Error): Promise<void
   const message = work.mask(error.message);
   const step = at.place?.name ?? null;
   const ids = { deploymentId: run.claim.deployment.id, serviceId: service.serviceId };
+  const lastLines =
+    error instanceof RuntimeError ? error.lastLines && maskLines(error.lastLines, work.mask) : undefined;
+  const code = planned.failure?.code ?? codeOf(error, step);
+  const output = lastLines?.map(({ text }) => text) ?? work.output;
+  const failure: ServiceError = { code, step, message, cause: diagnose({ code, message, output }) };
   if (!cancelled) {
-    run.log.write({ serviceId: service.serviceId, step: step ?? 'DEPLOYMENT', text: message, error: true });
+    const tell = (text: string) =>
+      run.log.write({ serviceId: service.serviceId, step: step ?? 'DEPLOYMENT', text, error: true });
+    tell(message);
+    if (failure.cause) tell(textOf(failure.cause));
     run.parts.platform.log.warn({ ...ids, err: error }, 'a service failed to deploy');
   }
   if (at.place) at.write.add(failStep(run.db, at.place, cancelled ? 'CANCEL' : 'ERROR', message));
@@ -277,14 +290,15 @@ async function fail(work: ServiceWork, at: Position, error: Error): Promise<void
   else if (run.snapshot.action === 'DELETE') at.write.add(keepService(run.db, run.scope, service.serviceId));
   addMove(run, at.write, cancelled ? 'cancelled' : 'fail', {
     serviceIds: [service.serviceId],
-    ...(cancelled ? {} : { error: { code: planned.failure?.code ?? codeOf(error, step), step, message } }),
+    ...(cancelled ? {} : { error: failure }),
   });
-  if (!cancelled && error instanceof RuntimeError && error.lastLines)
-    at.write.add(keepLastLines(run.db, run.scope, ids, maskLines(error.lastLines, work.mask)));
+  if (!cancelled && lastLines) at.write.add(keepLastLines(run.db, run.scope, ids, lastLines));
   await sendWithLog(run, at.write);
   if (cancelled) await abandon(work);
   await discardTasks(work, discardsOf(work, work.tasks ?? []));
 }
+
+const textOf = ({ code, summary, fix }: Cause): string => `${code}: ${summary} ${fix}`;
 
 const isAbandoned = (error: Error): boolean => error instanceof Abandoned || error.cause instanceof Abandoned;
 

@@ -15,6 +15,8 @@ export interface ServiceWork {
   /** Expanded once, when first needed. */
   variables: ExpandedVariables | undefined;
   mask: Mask;
+  /** Last lines that the step under way has logged, masked, the oldest first. */
+  output: string[];
   image: string | null;
   /** Values of the configuration that were sealed, opened when first needed. */
   opened: Record<string, string>;

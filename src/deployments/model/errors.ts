@@ -17,12 +17,25 @@ export const ERROR_CODES = {
 } as const;
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+/** Known cause of a failure (docs/causes.md). */
+export interface Cause {
+  code: string;
+  /** Sentence that says what happened. */
+  summary: string;
+  /** Sentence that says what usually fixes it. */
+  fix: string;
+  /** Masked lines that show it, the oldest first; empty where the failure's message shows it. */
+  lines: string[];
+}
+
 /** A service's failure as it is stored. */
 export interface ServiceError {
   code: ErrorCode;
   /** Null where no step had begun. */
   step: StepName | null;
   message: string;
+  /** Null if none of the known ones fits. */
+  cause: Cause | null;
 }
 
 /** Error of a deployment that would exceed the organization's limit of disk. */
@@ -60,6 +73,7 @@ export const toErrorView = (row: {
   error: string | null;
   error_code: string | null;
   error_step: string | null;
+  error_cause: Cause | null;
   environment_id: string;
   number: number;
 }) =>
@@ -69,5 +83,6 @@ export const toErrorView = (row: {
         code: row.error_code ?? 'FAILED',
         step: row.error_step,
         message: row.error,
+        cause: row.error_cause,
         log_url: logPathOf(row.environment_id, row.number),
       };

@@ -569,6 +569,7 @@ export interface DeploymentService {
   ended_at: Timestamp | null;
   environment_id: string;
   error: string | null;
+  error_cause: JsonColumn | null;
   error_code: string | null;
   error_step: string | null;
   icon_uri: string;

@@ -21,7 +21,12 @@ export interface DeploymentOutboxEvent {
   /** State of the service. */
   status: string;
   /** Reason of a failure; absent for a good end. */
-  error?: { code: string; step: string | null; message: string };
+  error?: {
+    code: string;
+    step: string | null;
+    message: string;
+    cause: { code: string; summary: string; fix: string; lines: string[] } | null;
+  };
   /** Number of the deployment in its environment. */
   generation: number;
   /** Ascends over the events of one service: calls may arrive in another order, because they are repeated. */

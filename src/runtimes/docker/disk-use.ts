@@ -170,7 +170,7 @@ const volumeItem = ({ Labels: labels }: Docker.VolumeInspectInfo): Unsized => ({
   name: labels[LABEL.storage]!,
 });
 
-/** Milliseconds until an engine that measures for somebody else is asked again: releases before 23 measure for one caller at a time. */
+/** Milliseconds until an engine that measures already is asked again: releases before 23 measure for one caller at a time. */
 const BUSY_MS = 250;
 
 /** Asks the engine for disk use, limited to some types if the engine supports that (API 1.42). */

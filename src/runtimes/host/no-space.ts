@@ -5,16 +5,23 @@ import { isDiskFull } from '#runtimes/tools/shim/state.ts';
 /** Free bytes below which the disk counts as full. */
 const LEAST_BYTES = 1 << 20;
 
-/** Adds advice to an error that a full disk of this machine caused; any other error stays unchanged. */
+const SAID = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/i;
+
+/**
+ * Adds advice to an error that a full disk of this machine caused; any other error stays unchanged. What an instance writes says nothing of it:
+ * the storage that it found full may be another one.
+ */
 export async function tellingNoSpace<T>(dataDir: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     const { message } = error as Error;
-    const said = isDiskFull(error) || /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/i.test(message);
+    const known = error instanceof RuntimeError ? error : null;
+    const said = isDiskFull(error) || (known?.code !== 'not_ready' && SAID.test(message));
     if (!said && !isFull(dataDir)) throw error;
-    const code = error instanceof RuntimeError ? error.code : 'failed';
-    throw new RuntimeError(code, `${message}\n${howTo(dataDir)}`, error);
+    throw new RuntimeError(known?.code ?? 'failed', `${message}\n${howTo(dataDir)}`, error).withLines(
+      known?.lastLines ?? [],
+    );
   }
 }
 

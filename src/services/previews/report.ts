@@ -75,7 +75,7 @@ async function report({ platform, kinds }: ReportParts, http: HttpClient, claime
 }
 
 /**
- * Stores which previews were seen running the head, before anybody is told: what ran stays a success, also where the process ends between the
+ * Stores which previews were seen running the head, before the provider is told: what ran stays a success, also where the process ends between the
  * provider's answer and the next write. Returns the claim with them.
  */
 async function noteRuns({ db }: Platform, claim: queries.ReportClaim, { commit, previews }: Shown) {

@@ -45,6 +45,21 @@ const Steps = named(
   }),
 );
 
+const FailureCause = named(
+  'FailureCause',
+  Type.Object(
+    {
+      code: Type.String({ description: 'One of docs/causes.md; later releases know more.' }),
+      summary: Type.String({ description: 'Sentence that says what happened.' }),
+      fix: Type.String({ description: 'Sentence that says what usually fixes it.' }),
+      lines: Type.Array(Type.String(), {
+        description: 'Last lines of the service or its build that show it, masked; empty where the message shows it.',
+      }),
+    },
+    { description: 'What a failure came from; null where no known cause fits.' },
+  ),
+);
+
 /** Fields of the reason of a failure, in statuses, histories, webhooks and events. */
 export const FAILURE_FIELDS = {
   code: OneOf(Object.keys(ERROR_CODES) as ErrorCode[], {
@@ -54,6 +69,7 @@ export const FAILURE_FIELDS = {
   }),
   step: Nullable(OneOf(STEP_NAMES, { description: 'Null where it failed before its first step.' })),
   message: Type.String(),
+  cause: Nullable(FailureCause),
   log_url: Type.String({ description: 'Path of the log of the execution, below the address of the API.' }),
 };
 export const ServiceFailure = named('ServiceFailure', Type.Object(FAILURE_FIELDS));
