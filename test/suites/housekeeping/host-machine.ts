@@ -24,8 +24,8 @@ export interface MachineState {
 }
 
 /**
- * Folders, mounts and rules of a container engine, and the small disk of the tests of crashes, which run beside these. An engine that the tests
- * start has a folder that begins with `qdd-`.
+ * Folders, mounts and rules of a container engine, and the small disk of the tests of crashes. They run beside these tests. An engine that the
+ * tests start has a folder that begins with `qdd-`.
  */
 const OF_OTHERS = /\/qdd-|\/qd-small-disk-|docker|\bbr-[0-9a-f]|\bqdt/i;
 
