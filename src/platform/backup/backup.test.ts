@@ -1,7 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type NetConnectOpts } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Transform } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { newId, newOrderedId } from '#kernel/ids.ts';
@@ -66,6 +70,9 @@ async function writeProject(name: string, at = new Date()): Promise<void> {
       .execute();
   });
 }
+
+const addressOf = ({ host = '', port = 5432 }: pg.ClientConfig): NetConnectOpts =>
+  host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
 
 const fileOf = (name: string) => path.join(folder, `${name}.backup`);
 
@@ -133,6 +140,38 @@ describe('a backup', () => {
       expect(id).toBeGreaterThan(max);
       expect(await migrate(config)).toEqual([]);
     });
+  });
+
+  test('counts the rows of each table, also where PostgreSQL sends the number a moment later than the rows', async () => {
+    const COPY_DONE = Buffer.from([0x63, 0, 0, 0, 4]);
+    const slow = createServer((socket) => {
+      const there = connect(addressOf(source.config));
+      const split = new Transform({
+        async transform(bytes: Buffer, _, done) {
+          const at = bytes.indexOf(COPY_DONE) + COPY_DONE.length;
+          if (at < COPY_DONE.length) return done(null, bytes);
+          this.push(bytes.subarray(0, at));
+          await sleep(5);
+          done(null, bytes.subarray(at));
+        },
+      });
+      socket.on('error', () => there.destroy()).pipe(there);
+      there
+        .on('error', () => socket.destroy())
+        .pipe(split)
+        .pipe(socket);
+    }).listen(0, '127.0.0.1');
+    await once(slow, 'listening');
+    const { port } = slow.address() as AddressInfo;
+    await writeProject('counted');
+    const { tables } = await dumpDatabase({ ...source.config, host: '127.0.0.1', port }, fileOf('slow'), '1.2.3');
+    slow.close();
+    const counts = new Map(tables.map(({ name, rows }) => [name, rows]));
+    const [{ projects }] = (await query(source.config, 'select count(*)::int as projects from project')) as [
+      { projects: number },
+    ];
+    expect(counts.get('project')).toBe(projects);
+    expect(tables.filter(({ rows, parts }) => (rows === 0) !== (parts.length === 0))).toEqual([]);
   });
 
   test('taken while others write holds what was acknowledged before, and of the rest whole transactions only', async () => {

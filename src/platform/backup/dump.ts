@@ -74,6 +74,8 @@ async function dumpTable(client: pg.Client, archive: ArchiveWriter, table: Catal
   const columns = table.columns.map((column) => client.escapeIdentifier(column)).join(', ');
   const stream = client.query(copyTo(`copy (select ${columns} from ${client.escapeIdentifier(table.name)}) to stdout`));
   const parts = await archive.addRows(table.name, stream);
+  // The number of rows comes behind the last of them, in a message of its own: it is there once something else is answered.
+  await client.query('select');
   return { name: table.name, columns: table.columns, rows: stream.rowCount, parts };
 }
 
