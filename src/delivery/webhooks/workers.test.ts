@@ -164,6 +164,7 @@ describe('workers', () => {
     const other = await register(admin, url);
     await say(admin, event(admin));
     await settled(other.id, 'DELIVERED');
+    await expect.poll(() => calls).toHaveLength(4);
     child.kill('SIGTERM');
     expect(await ended).toBe(0);
     const after = await recordOf(webhook.id);

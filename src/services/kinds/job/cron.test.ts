@@ -359,7 +359,7 @@ describe('a run whose worker goes', () => {
     const job = await makeCron(admin);
     await engine.executions.stop();
     const first = await makeWorker();
-    order(engine, job, { seconds: 2, lines: ['early', { text: 'late', afterMs: 1_500 }] });
+    order(engine, job, { seconds: 6, lines: ['early', { text: 'late', afterMs: 5_500 }] });
     await dueNow(job);
     await first.look();
     await running(job, 1);
