@@ -171,17 +171,24 @@ create table api_token (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   parent_id uuid,
+  project_id uuid,
+  environment_id uuid,
   constraint api_token_check CHECK ((num_nonnulls(scope, role_id) = 1)),
   constraint api_token_created_by_fkey FOREIGN KEY (created_by) REFERENCES user_account(id),
+  constraint api_token_environment_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
   constraint api_token_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint api_token_organization_id_id_key UNIQUE (organization_id, id),
   constraint api_token_organization_id_role_id_fkey FOREIGN KEY (organization_id, role_id) REFERENCES role(organization_id, id),
   constraint api_token_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES api_token(id) ON DELETE CASCADE,
   constraint api_token_pkey PRIMARY KEY (id),
+  constraint api_token_place_check CHECK (((environment_id IS NULL) OR (project_id IS NOT NULL))),
+  constraint api_token_project_fkey FOREIGN KEY (organization_id, project_id) REFERENCES project(organization_id, id) ON DELETE CASCADE,
   constraint api_token_scope_check CHECK ((scope = ANY (ARRAY['ADMIN'::text, 'WRITE'::text, 'DEPLOY'::text, 'READ'::text])))
 );
 CREATE INDEX api_token_creator ON public.api_token USING btree (created_by);
+CREATE INDEX api_token_environment ON public.api_token USING btree (environment_id);
 CREATE INDEX api_token_parent ON public.api_token USING btree (parent_id);
+CREATE INDEX api_token_project ON public.api_token USING btree (project_id);
 CREATE INDEX api_token_role ON public.api_token USING btree (role_id);
 CREATE UNIQUE INDEX api_token_name ON public.api_token USING btree (organization_id, lower(name));
 CREATE TRIGGER access_changed AFTER DELETE OR UPDATE ON public.api_token FOR EACH ROW EXECUTE FUNCTION access_changed_by_token();

@@ -204,6 +204,8 @@ function addTokenCommands(program: Command, settings: () => Settings): void {
     .requiredOption('--scope <scope>', 'ADMIN, WRITE, DEPLOY or READ')
     .option('--description <text>', 'what it is for')
     .option('--expires <date>', 'when it ends, such as 2030-01-31; never without')
+    .option('--project <id>', 'limits it to a project')
+    .option('--environment <id>', 'limits it to an environment')
     .action(async (options: TokenOptions) =>
       (await import('#cli/token.ts')).createTokenCommand(settings(), organization(), options),
     );

@@ -4,6 +4,7 @@ import { print, printAside } from '#cli/print.ts';
 import { printTable } from '#cli/table.ts';
 import { AppError } from '#kernel/errors.ts';
 import { systemContext, type Context } from '#platform/context.ts';
+import { UUID_PATTERN } from '#platform/http/schema.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { createApiToken, listApiTokens, revokeApiToken } from '#resources/api-token/index.ts';
 
@@ -13,6 +14,9 @@ export interface TokenOptions {
   description?: string;
   /** ISO 8601. */
   expires?: string;
+  /** Ids of the project and the environment that the token is limited to. */
+  project?: string;
+  environment?: string;
 }
 
 /** Creates a token and prints it on standard output. It cannot be shown again. Its description goes to standard error. */
@@ -23,6 +27,8 @@ export async function createTokenCommand(settings: Settings, organization: strin
       scope: options.scope,
       description: options.description,
       expires_at: options.expires ? readTime(options.expires) : null,
+      project_id: options.project ? readId('--project', options.project) : null,
+      environment_id: options.environment ? readId('--environment', options.environment) : null,
     }),
   );
   printAside(`Token ${made.name} (${made.id}, ${made.scope}, ${endOf(made.expires_at)}), shown only now:`);
@@ -69,6 +75,11 @@ const explain = (error: AppError): string =>
   [error.message, ...(error.errors ?? []).map(({ field, message }) => `  ${field}: ${message}`)].join('\n');
 
 const endOf = (expires: string | null): string => (expires ? `until ${expires}` : 'without end');
+
+function readId(option: string, text: string): string {
+  if (!new RegExp(UUID_PATTERN).test(text)) throw new Error(`${option} ${text}: must be an id, as the API answers it.`);
+  return text;
+}
 
 function readTime(text: string): string {
   const time = new Date(text);

@@ -60,8 +60,10 @@ export function mayGrant(principal: Principal, grant: Grant): boolean {
   return own !== undefined && includes(levelAt(own, { organizationId: grant.organizationId }), highestLevelOf(grant));
 }
 
-/** Throws 403 for a token with a policy, which could give away what its policy keeps from it. */
+/** Throws 403 for a token with a policy, or limited to a place: it could give away what that keeps from it. */
 export function refuseConditions(principal: Principal): void {
   if (principal.grants.some((grant) => grant.policy))
-    throw forbidden('A token with a policy cannot do this: use a session or a token without one.');
+    throw forbidden(
+      'A token with a policy, or for one project or environment, cannot do this: use a session or another token.',
+    );
 }

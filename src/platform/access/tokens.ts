@@ -2,8 +2,9 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { sql, type Database } from '#platform/database/index.ts';
 import type { Level } from '#platform/access/actions.ts';
 import { compilePolicy } from '#platform/access/policy.ts';
-import type { Grant, Principal } from '#platform/access/principal.ts';
+import type { Grant, Policy, Principal } from '#platform/access/principal.ts';
 import { grantOfRole, ROLE_AS_JSON, type StoredRole } from '#platform/access/roles.ts';
+import { policyOfPlace } from '#platform/access/token-place.ts';
 
 const FORM = /^qd_([0-9a-f]{32})_([A-Za-z0-9_-]{43})$/;
 
@@ -85,6 +86,9 @@ interface TokenRow {
   secret_hash: Buffer;
   scope: Level | null;
   policy: string | null;
+  /** Place that the token is limited to. */
+  project_id: string | null;
+  environment_id: string | null;
   created_by: string;
   expires_at: Date | null;
   organization_id: string;
@@ -99,6 +103,7 @@ const findTokenRows = async (db: Database, id: string): Promise<TokenRow[]> =>
   (
     await sql<TokenRow>`
       select token.id, token.name, token.secret_hash, token.scope, token.policy, token.created_by, token.expires_at,
+        token.project_id, token.environment_id,
         member.organization_id,
         case when role.id is not null then ${ROLE_AS_JSON('role')} end as role,
         ${ROLE_AS_JSON('creator_role')} as creator_role,
@@ -121,5 +126,15 @@ function grantOf(row: TokenRow): Grant {
     ? grantOfRole(organizationId, row.role)
     : { organizationId, level: row.scope!, roleId: null, custom: null };
   const within = grantOfRole(organizationId, row.creator_role);
-  return { ...own, within, ...(row.policy === null ? {} : { policy: compilePolicy(row.policy) }) };
+  const policies = policiesOf(row);
+  return policies.length === 0 ? { ...own, within } : { ...own, within, policy: allOf(policies) };
 }
+
+const policiesOf = ({ policy, project_id: projectId, environment_id: environmentId }: TokenRow): Policy[] => [
+  ...(policy === null ? [] : [compilePolicy(policy)]),
+  ...(projectId === null ? [] : [policyOfPlace({ projectId, environmentId })]),
+];
+
+const allOf = (policies: Policy[]): Policy => ({
+  allows: (action, at) => policies.every((policy) => policy.allows(action, at)),
+});

@@ -129,12 +129,14 @@ export interface ApiToken {
   created_at: Generated<Timestamp>;
   created_by: string;
   description: string | null;
+  environment_id: string | null;
   expires_at: Timestamp | null;
   id: string;
   name: string;
   organization_id: string;
   parent_id: string | null;
   policy: JsonColumn | null;
+  project_id: string | null;
   role_id: string | null;
   scope: string | null;
   secret_hash: Buffer;

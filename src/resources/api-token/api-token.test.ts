@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { createApiToken, listApiTokens, revokeApiToken } from '#resources/api-token/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
+import { exampleBody } from '#test/harness/engine.ts';
 import { secretOf } from '#test/harness/tokens.ts';
 
 const app = useApp();
@@ -202,6 +203,110 @@ describe('a token with a policy', () => {
     ok(await admin.post(tokensOf(admin), { name: 'P', scope: 'READ' }), 409);
     ok(await admin.delete(`${policiesOf(admin)}/${made.id}`), 204);
     ok(await callWith(made.token)('GET', urlOf(admin)), 401);
+  });
+});
+
+describe('a token that is limited to a place', () => {
+  /** An organization with two projects, the first with two environments and a service in each. */
+  async function world() {
+    const admin = await app.organization();
+    const [shop, blog] = [await project('shop'), await project('blog')] as const;
+    async function project(name: string) {
+      return ok(await admin.post(`${urlOf(admin)}/project`, { name }), 201).id as string;
+    }
+    async function environment(projectId: string, name: string) {
+      const { id } = ok(await admin.post(`/project/${projectId}/environment`, { name }), 201);
+      const made = ok(await admin.post(`/environment/${id}/application`, exampleBody()), 201);
+      return { id: id as string, web: made.id as string };
+    }
+    const [one, two, other] = [
+      await environment(shop, 'one'),
+      await environment(shop, 'two'),
+      await environment(blog, 'one'),
+    ];
+    const token = async (body: object) =>
+      ok(await admin.post(tokensOf(admin), { name: newId(), scope: 'ADMIN', ...body }), 201);
+    return { admin, shop, blog, one, two, other, token };
+  }
+
+  test('does in its environment what its scope allows, and nothing elsewhere', async () => {
+    const { admin, shop, blog, one, two, other, token } = await world();
+    const made = await token({ environment_id: one.id });
+    expect(made).toMatchObject({ project_id: shop, environment_id: one.id });
+    const { token: _text, ...shown } = made;
+    expect(ok(await admin.get(tokensOf(admin)), 200).results.at(-1)).toEqual(shown);
+    const call = callWith(made.token);
+    const variable = { key: 'A', value: 'a' };
+    ok(await call('GET', `/environment/${one.id}`), 200);
+    ok(await call('POST', `/application/${one.web}/environmentVariable`, variable), 201);
+    ok(await call('POST', `/environment/${one.id}/environmentVariable`, { ...variable, key: 'B' }), 201);
+    ok(await call('POST', `/application/${one.web}/deploy`), 200);
+    ok(await call('GET', `/project/${shop}`), 200);
+    ok(await call('POST', `/project/${shop}/environmentVariable`, variable), 403);
+    ok(await call('PUT', `/project/${shop}`, { name: 'shop 2' }), 403);
+    for (const [path, id] of [['application', two.web], ['environment', two.id], ['application', other.web], ['project', blog]])
+      expect((await call('GET', `/${path}/${id}`)).status, `${path} of another place`).toBeGreaterThanOrEqual(403);
+    ok(await call('POST', `/project/${shop}/environment`, { name: 'three' }), 403);
+    const listed = async (path: string) => ok(await call('GET', path), 200).results.map(({ id }: { id: string }) => id);
+    expect(await listed(`${urlOf(admin)}/project`)).toEqual([shop]);
+    expect(await listed(`/project/${shop}/environment`)).toEqual([one.id]);
+    expect(await listed(`${urlOf(admin)}/services`)).toEqual([one.web]);
+  }); // prettier-ignore
+
+  test('does in its project what its scope allows, makes environments, and sees no other project', async () => {
+    const { admin, shop, blog, two, other, token } = await world();
+    const call = callWith((await token({ project_id: shop, scope: 'WRITE' })).token);
+    ok(await call('PUT', `/project/${shop}`, { name: 'shop 2' }), 200);
+    ok(await call('POST', `/environment/${two.id}/deploy`), 200);
+    ok(await call('POST', `/project/${shop}/environment`, { name: 'three' }), 201);
+    expect((await call('GET', `/project/${blog}`)).status).toBeGreaterThanOrEqual(403);
+    expect((await call('POST', `/environment/${other.id}/deploy`)).status).toBeGreaterThanOrEqual(403);
+    ok(await call('POST', `${urlOf(admin)}/project`, { name: 'mine' }), 403);
+    const reader = callWith((await token({ project_id: shop, scope: 'READ' })).token);
+    ok(await reader('GET', `/environment/${two.id}`), 200);
+    ok(await reader('POST', `/environment/${two.id}/deploy`), 403);
+  });
+
+  test('gives nothing on and changes nothing of the organization', async () => {
+    const { admin, shop, token } = await world();
+    const call = callWith((await token({ project_id: shop })).token);
+    ok(await call('GET', urlOf(admin)), 200);
+    for (const [method, path, body] of [
+      ['POST', tokensOf(admin), { name: 'x', scope: 'READ' }],
+      ['POST', tokensOf(admin), { name: 'x', scope: 'READ', project_id: shop }],
+      ['POST', `${urlOf(admin)}/inviteMember`, { email: 'a@b.example' }],
+      ['PUT', urlOf(admin), { name: 'x', plan: 'FREE' }],
+      ['POST', '/organization', { name: newId() }],
+      ['PUT', '/account', { communication_email: 'a@b.example' }],
+    ] as const)
+      ok(await call(method, path, body), 403);
+  });
+
+  test('is gone with its place', async () => {
+    const { admin, one, two, token } = await world();
+    const [gone, stays] = [await token({ environment_id: one.id }), await token({ environment_id: two.id })];
+    ok(await callWith(gone.token)('GET', urlOf(admin)), 200);
+    ok(await admin.delete(`/application/${one.web}`), 204);
+    await app.db.deleteFrom('service').where('id', '=', one.web).execute();
+    ok(await admin.delete(`/environment/${one.id}`), 204);
+    await app.db.deleteFrom('environment').where('id', '=', one.id).execute();
+    ok(await callWith(gone.token)('GET', urlOf(admin)), 401);
+    ok(await callWith(stays.token)('GET', urlOf(admin)), 200);
+  });
+
+  test('is refused for a place that the organization does not have, or two that contradict each other', async () => {
+    const { admin, blog, one } = await world();
+    const strange = await world();
+    for (const [body, field] of [
+      [{ project_id: strange.shop }, 'project_id'],
+      [{ environment_id: strange.one.id }, 'environment_id'],
+      [{ environment_id: newId() }, 'environment_id'],
+      [{ project_id: blog, environment_id: one.id }, 'environment_id'],
+      [{ project_id: 'shop' }, 'project_id'],
+    ] as const)
+      expect(
+        ok(await admin.post(tokensOf(admin), { name: newId(), scope: 'READ', ...body }), 400).errors[0].field,
+      ).toBe(field);
   });
 });
 

@@ -11,6 +11,7 @@ const selectTokens = (db: Database) =>
     .leftJoin('role', 'role.id', 'api_token.role_id')
     .select(['api_token.id', 'api_token.organization_id', 'api_token.name', 'api_token.description'])
     .select(['api_token.scope', 'api_token.role_id', 'api_token.policy', 'api_token.expires_at'])
+    .select(['api_token.project_id', 'api_token.environment_id'])
     .select(['api_token.created_at', 'api_token.updated_at', 'api_token.created_by'])
     .select(['role.name as role_name', 'creator.subject as creator_subject', CREATOR_NAME.as('creator_name')]);
 
@@ -62,6 +63,8 @@ export interface NewToken {
   scope: Level | null;
   role_id: string | null;
   policy: string | null;
+  project_id: string | null;
+  environment_id: string | null;
   secret_hash: Buffer;
   created_by: string;
   expires_at: Date | null;
@@ -74,6 +77,26 @@ export const insertToken = (db: Database, { policy, ...token }: NewToken) =>
     .insertInto('api_token')
     .values({ ...token, policy: policy === null ? null : json(policy) })
     .execute();
+
+/** Finds a project by its id, or by that of an environment in it. */
+export const findProjectOf = (
+  db: Database,
+  { organizationId }: Scope,
+  of: { projectId: string } | { environmentId: string },
+) =>
+  'projectId' in of
+    ? db
+        .selectFrom('project')
+        .select('id as project_id')
+        .where('organization_id', '=', organizationId)
+        .where('id', '=', of.projectId)
+        .executeTakeFirst()
+    : db
+        .selectFrom('environment')
+        .select('project_id')
+        .where('organization_id', '=', organizationId)
+        .where('id', '=', of.environmentId)
+        .executeTakeFirst();
 
 export const deleteTokenRow = (db: Database, scope: Scope, id: string) =>
   db.deleteFrom('api_token').where('organization_id', '=', scope.organizationId).where('id', '=', id).execute();

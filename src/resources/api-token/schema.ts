@@ -1,9 +1,41 @@
 import { MAX_POLICY_LENGTH } from '#platform/access/policy.ts';
-import { DateTime, ListOf, Merge, Name, named, Nullable, OneOf, PageQuery, Type, Uuid } from '#platform/http/schema.ts';
+import {
+  DateTime,
+  ListOf,
+  Merge,
+  Name,
+  named,
+  Nullable,
+  OneOf,
+  PageQuery,
+  Type,
+  Uuid,
+  UuidOf,
+} from '#platform/http/schema.ts';
 import { RoleId } from '#resources/role/index.ts';
 
 const Description = Type.Optional(Type.String({ maxLength: 2000 }));
 const ExpiresAt = Type.Optional(Nullable(DateTime));
+
+/** Place that a token is limited to. */
+const PLACE = {
+  project_id: Type.Optional(
+    Nullable(
+      Type.String({
+        ...UuidOf('a project', 'GET /organization/{organizationId}/project'),
+        description: 'Limits the token to a project. It is revoked when that is deleted.',
+      }),
+    ),
+  ),
+  environment_id: Type.Optional(
+    Nullable(
+      Type.String({
+        ...UuidOf('an environment', 'GET /project/{projectId}/environment'),
+        description: 'Limits the token to an environment. It is revoked when that is deleted.',
+      }),
+    ),
+  ),
+};
 
 export const OrganizationApiTokenCreateRequest = named(
   'OrganizationApiTokenCreateRequest',
@@ -16,6 +48,7 @@ export const OrganizationApiTokenCreateRequest = named(
     role_id: Type.Optional(
       Nullable(Type.String({ ...RoleId, description: 'Role of the token; required without a scope.' })),
     ),
+    ...PLACE,
     expires_at: ExpiresAt,
   }),
 );
@@ -30,6 +63,8 @@ const Common = Type.Object({
   role_id: Type.Optional(Uuid),
   creator_name: Nullable(Type.String()),
   expires_at: Nullable(DateTime),
+  project_id: Type.Optional(Uuid),
+  environment_id: Type.Optional(Uuid),
 });
 
 const Scope = OneOf(['ADMIN', 'WRITE', 'DEPLOY', 'READ']);
@@ -60,6 +95,7 @@ export const OrganizationPolicyApiTokenCreateRequest = named(
         'Rego: the rule `allow` decides on every action, with `input` {action, level, organization_id, project_id, environment_id, environment_mode, cluster_id}; what does not apply is left out.',
     }),
     role_id: Type.Optional(Nullable(RoleId)),
+    ...PLACE,
     expires_at: ExpiresAt,
   }),
 );

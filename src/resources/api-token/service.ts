@@ -20,6 +20,9 @@ export interface TokenInput {
   scope?: string | null;
   role_id?: string | null;
   opa_policy?: string;
+  /** Project that the token is limited to, or the environment. */
+  project_id?: string | null;
+  environment_id?: string | null;
   expires_at?: string | null;
 }
 
@@ -41,6 +44,8 @@ export function toTokenView(row: queries.ApiTokenRow, builtInRoles: Map<string, 
     creator_name: row.creator_name,
     expires_at: row.expires_at?.toISOString() ?? null,
     ...(row.policy === null ? {} : { opa_policy: row.policy as string }),
+    ...(row.project_id === null ? {} : { project_id: row.project_id }),
+    ...(row.environment_id === null ? {} : { environment_id: row.environment_id }),
   };
 }
 
@@ -69,6 +74,7 @@ export async function createToken(
     scope: grant.roleId ? null : grant.level,
     role_id: grant.roleId,
     policy: input.opa_policy ?? null,
+    ...(await placeOf(context, organizationId, input)),
     secret_hash: hash,
     created_by: creatorId,
     expires_at: await expiryOf(context, input.expires_at, parentId),
@@ -111,6 +117,22 @@ async function grantOf(context: Context, organizationId: string, input: TokenInp
   if (scope && !(role.built_in && BUILT_IN_ROLES[role.name] === scope))
     throw invalidField('scope', `says something else than the role ${role.name}: give one of the two`);
   return grantOfRole(organizationId, { ...role, permissions: role.permissions as RolePermissions });
+}
+
+/** Returns the place that a token is limited to. 400 for one that the organization does not have. */
+async function placeOf({ db }: Context, organizationId: string, input: TokenInput) {
+  const { project_id: projectId = null, environment_id: environmentId = null } = input;
+  const scope = { organizationId };
+  if (environmentId === null) {
+    if (projectId !== null && !(await queries.findProjectOf(db, scope, { projectId })))
+      throw invalidField('project_id', 'must be a project of the organization');
+    return { project_id: projectId, environment_id: null };
+  }
+  const found = await queries.findProjectOf(db, scope, { environmentId });
+  if (!found) throw invalidField('environment_id', 'must be an environment of the organization');
+  if (projectId !== null && projectId !== found.project_id)
+    throw invalidField('environment_id', 'is of another project than project_id: leave project_id out');
+  return { project_id: found.project_id, environment_id: environmentId };
 }
 
 function scopeOf(text: string): Level {
