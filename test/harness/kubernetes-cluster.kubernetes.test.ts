@@ -72,9 +72,12 @@ describe('a cluster of the tests', { timeout: 60_000 }, () => {
   });
 
   test('the name of a Service leads a pod to the pods behind it', async () => {
-    const answer = await execInPod(asking(`http://app.${NAMESPACE}.svc.cluster.local`));
-    expect(answer).toMatchObject({ status: 'Success', stderr: '' });
-    expect(await readyPods()).toContain(answer.stdout.trim());
+    // The name and its way to the pods are there a moment after the pods.
+    const ask = async () => {
+      const answer = await execInPod(asking(`http://app.${NAMESPACE}.svc.cluster.local`));
+      return { ...answer, isPod: (await readyPods()).includes(answer.stdout.trim()) };
+    };
+    await expect.poll(ask, { timeout: 30_000 }).toMatchObject({ status: 'Success', stderr: '', isPod: true });
     expect((await execInPod(asking('http://app'))).status).toBe('Success');
   });
 
