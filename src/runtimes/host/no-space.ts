@@ -19,9 +19,8 @@ export async function tellingNoSpace<T>(dataDir: string, work: () => Promise<T>)
     const known = error instanceof RuntimeError ? error : null;
     const said = isDiskFull(error) || (known?.code !== 'not_ready' && SAID.test(message));
     if (!said && !isFull(dataDir)) throw error;
-    throw new RuntimeError(known?.code ?? 'failed', `${message}\n${howTo(dataDir)}`, error).withLines(
-      known?.lastLines ?? [],
-    );
+    const told = new RuntimeError(known?.code ?? 'failed', `${message}\n${howTo(dataDir)}`, error);
+    throw known?.lastLines ? told.withLines(known.lastLines) : told;
   }
 }
 
