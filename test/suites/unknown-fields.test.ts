@@ -16,7 +16,7 @@ const of = (path: string) => `/organization/${admin.organizationId}/${path}`;
 
 describe('a field that an operation does not know', () => {
   test.each([
-    ['a token', 'apiToken', () => ({ name: newId(), scope: 'READ', project_id: newId() }), 'project_id'],
+    ['a token', 'apiToken', () => ({ name: newId(), scope: 'READ', cluster_id: newId() }), 'cluster_id'],
     ['a token', 'apiToken', () => ({ name: newId(), scope: 'READ', expire_at: '2026-01-01T00:00:00Z' }), 'expire_at'],
     [
       'a token with a policy',

@@ -189,6 +189,10 @@ export const READS: Exceptions[] = [
     },
   },
   {
+    reason: 'A token may be limited to a project or an environment of its organization, which it goes with.',
+    uses: { 'resources/api-token': ['environment', 'project'] },
+  },
+  {
     reason:
       'The connection to an Argo CD is a resource, what is read through it a kind: the kind keeps the state of the connection.',
     uses: {
