@@ -217,6 +217,27 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
       await fresh.close();
     });
 
+    test('an instance sees the same root while another process starts on the same folder', async () => {
+      host.write(server('process.env.PORT'));
+      const { image } = await host.build();
+      const spec = web(image);
+      const handle = await host.apply(spec);
+      const list = async () => {
+        const seen: string[] = [];
+        const stdout = new Writable({ write: (part, _encoding, done) => (seen.push(String(part)), done()) });
+        const program = `console.log(JSON.stringify(require('fs').readdirSync('/').sort()))`;
+        const request = { command: ['node', '-e', program], environment: {}, stdout };
+        expect(await host.runtime.exec!(handle, request, new AbortController().signal)).toMatchObject({ exitCode: 0 });
+        return JSON.parse(seen.join('')) as string[];
+      };
+      const before = await list();
+      const fresh = await host.reopen(options);
+      expect(await list()).toEqual(before);
+      expect(before).toEqual(expect.arrayContaining(['usr', 'tmp', 'etc']));
+      await fresh.close();
+      await host.runtime.remove(spec.identity, null, newContext());
+    });
+
     test('a shim that was killed is seen, and applying again replaces it', async () => {
       host.write(server('process.env.PORT'));
       const { image } = await host.build();

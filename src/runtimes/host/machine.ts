@@ -1,30 +1,17 @@
-import {
-  chmodSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  readdirSync,
-  realpathSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { constants, existsSync, mkdirSync, readFileSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { runCommand } from '#runtimes/tools/command.ts';
 import { findProgram, mayUse } from '#runtimes/tools/find-program.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { makeSkeleton } from '#runtimes/host/skeleton.ts';
 import { workFolder } from '#runtimes/tools/work-folders.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
 import { unshareArguments, type Tools, type ViewPlan } from '#runtimes/host/view/plan.ts';
 
 /** Top-level folders of the machine that a view shows if they exist, besides `lib*`. Homes and mounts are excluded. */
 const TOPS = ['usr', 'bin', 'sbin', 'etc', 'opt', 'var', 'srv', 'nix'];
-/** Top-level folders that every view has, empty at first. */
-const EMPTY = ['home', 'media', 'mnt', 'proc', 'root', 'run', 'sys', 'dev', 'tmp'];
 /** Keys and data of the machine's own services that a build could read, because it runs as the view's root. */
 const PRIVATE = [
   '/etc/ssh',
@@ -51,6 +38,7 @@ export interface Machine {
   asRoot: boolean;
   tools: Tools;
   tops: string[];
+  /** Path of the folder below the root of every view (`skeleton.ts`); empty in the mode `plain`. */
   skeleton: string;
   /** Path of the layer of `owned-folders.ts`; null if it is not needed. */
   owned: string | null;
@@ -72,7 +60,6 @@ export interface MachineOptions {
 
 /** Determines what works here: namespaces with a view in which a program runs without capabilities, or else plain folders. */
 export async function findMachine(options: MachineOptions): Promise<Machine> {
-  const skeleton = join(options.dataDir, 'host', 'skeleton');
   const tools = await findTools();
   const asRoot = process.getuid?.() === 0;
   const machine: Machine = {
@@ -82,7 +69,7 @@ export async function findMachine(options: MachineOptions): Promise<Machine> {
     owned: asRoot ? null : join(options.dataDir, 'host', 'owned'),
     tools: tools as Tools,
     tops: process.platform === 'linux' ? machineTops(options.dataDir) : [],
-    skeleton,
+    skeleton: '',
     hidden: hiddenPaths(options),
     anchor: findAnchor(options.dataDir),
     resolv: foreignResolver(),
@@ -93,8 +80,10 @@ export async function findMachine(options: MachineOptions): Promise<Machine> {
   if (process.platform !== 'linux') return { ...machine, reason: `${process.platform} has no namespaces` };
   const missing = (['mount', 'unshare', 'setpriv', 'nsenter'] as const).filter((name) => tools[name] === null);
   if (missing.length) return { ...machine, reason: `${missing.join(', ')} (util-linux) is not installed` };
-  makeSkeleton(skeleton, machine.tops, options.dataDir);
-  const problem = await tryView({ ...machine, mode: 'namespaces' }, join(options.dataDir, 'host'));
+  const way = dirname(options.dataDir).slice(1);
+  const below = join(options.dataDir, 'host');
+  machine.skeleton = makeSkeleton(below, machine.tops, isShown(way.split('/')[0]!) ? way : null);
+  const problem = await tryView({ ...machine, mode: 'namespaces' }, below);
   return problem === null ? { ...machine, mode: 'namespaces' } : { ...machine, reason: problem };
 }
 
@@ -103,7 +92,7 @@ const MAX_REASON = 600;
 
 /** Runs a program in a view as an instance would; returns null if it works, otherwise the reason. */
 async function tryView(machine: Machine, directory: string): Promise<string | null> {
-  const place = workFolder(join(directory, `trial-${Date.now()}`));
+  const place = workFolder(join(directory, `trial-${randomUUID()}`));
   try {
     const argv = ['/usr/bin/env', 'true'];
     const account = { kind: 'instance', uid: machine.asRoot ? serviceAccount('trial') : NESTED_UID } as const;
@@ -198,29 +187,6 @@ function beside(path: string, dataDir: string): string[] {
   if (!isWithin(`/${path}`, dataDir)) return [path];
   return readdirSync(`/${path}`).flatMap((name) => beside(`${path}/${name}`, dataDir));
 }
-
-function makeSkeleton(skeleton: string, tops: string[], dataDir: string): void {
-  rmSync(skeleton, { recursive: true, force: true });
-  mkdirSync(skeleton, { recursive: true, mode: 0o755 });
-  for (const name of [...EMPTY, ...tops]) mkdirSync(join(skeleton, name), { recursive: true, mode: 0o755 });
-  chmodSync(join(skeleton, 'tmp'), 0o1777);
-  const way = dirname(dataDir).split('/').slice(1);
-  for (let depth = 1; TOPS.includes(way[0]!) && depth <= way.length; depth++) {
-    const path = join(...way.slice(0, depth));
-    mkdirSync(join(skeleton, path), { recursive: true });
-    chmodSync(join(skeleton, path), statSync(`/${path}`).mode & 0o7777);
-  }
-  for (const name of readdirSync('/'))
-    if (
-      !existsSync(join(skeleton, name)) &&
-      kindOf(`/${name}`) === 'link' &&
-      isWithinTops(readlinkSync(`/${name}`), tops)
-    )
-      symlinkSync(readlinkSync(`/${name}`), join(skeleton, name));
-}
-
-const isWithinTops = (target: string, tops: string[]) =>
-  tops.some((top) => top.split('/')[0] === target.replace(/^\//, '').split('/')[0]);
 
 /**
  * Returns the paths to hide from workloads among the shown top-level folders: the data directory, the home, and the machine's keys. A

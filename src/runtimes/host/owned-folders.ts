@@ -8,14 +8,15 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
-  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { runChecked } from '#runtimes/tools/command.ts';
+import { publishFolder } from '#runtimes/host/publish-folder.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { workFolder } from '#runtimes/tools/work-folders.ts';
 
 /**
  * Makes a layer of folders that this account owns, so that an ordinary user's builds can install files. Without it, views show the
@@ -25,7 +26,7 @@ import { removeTree } from '#runtimes/host/remove-tree.ts';
  */
 export async function makeOwnedFolders(layer: string, tops: readonly string[], unshare: string): Promise<void> {
   if (existsSync(layer)) return;
-  const making = `${layer}.making`;
+  const making = workFolder(layer);
   removeTree(making);
   const closed = tops.flatMap((top) => mirror(`/${top}`, join(making, 'top', top)));
   const [first, ...others] = closed;
@@ -36,7 +37,7 @@ export async function makeOwnedFolders(layer: string, tops: readonly string[], u
   }
   copyChanged(join(making, 'top'));
   provideAccounts(join(making, 'top', 'etc'));
-  renameSync(making, layer);
+  publishFolder(making, layer);
 }
 
 /** Makes the folders; returns those that this account may not read. Views omit those, so that they can be created anew. */

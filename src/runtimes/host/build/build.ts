@@ -17,6 +17,7 @@ import type { ImageRecord, ImageStore } from '#runtimes/host/images.ts';
 import { serviceAccount, type Machine } from '#runtimes/host/machine.ts';
 import { tellingNoSpace } from '#runtimes/host/no-space.ts';
 import { makeOwnedFolders } from '#runtimes/host/owned-folders.ts';
+import { publishFolder } from '#runtimes/host/publish-folder.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { workFolder } from '#runtimes/tools/work-folders.ts';
 import { isWithin, kindOf } from '#runtimes/host/view/root-path.ts';
@@ -77,8 +78,9 @@ export async function buildImage(
     const signal = anySignal([context.signal, deadline]);
     // The free space is checked before the files of a failed build are removed.
     await tellingNoSpace(builder.dataDir, () => withinDisk({ ...work, signal }));
-    removeTree(target);
-    renameSync(folder, target);
+    // Another process may have built the same meanwhile, and run it.
+    if (builder.images.find(image)?.mode !== builder.machine.mode) removeTree(target);
+    publishFolder(folder, target);
     return { image, cached: false };
   } catch (error) {
     removeTree(folder);

@@ -85,11 +85,11 @@ export const SOCKET_NAME = 'control';
 /** Exit status of a shim whose folder another one uses. */
 export const HELD_STATUS = 75;
 
-/** Replaces a file so that a reader sees the old content or the new one, never a part. Mode 0600. A failure leaves no file behind. */
-export function writeAtomically(path: string, content: string): void {
+/** Replaces a file so that a reader sees the old content or the new one, never a part. A failure leaves no file behind. */
+export function writeAtomically(path: string, content: string, mode = 0o600): void {
   const temporary = `${path}.${process.pid}.new`;
   try {
-    writeFileSync(temporary, content, { mode: 0o600 });
+    writeFileSync(temporary, content, { mode });
     renameSync(temporary, path);
   } catch (error) {
     rmSync(temporary, { force: true });
