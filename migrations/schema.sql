@@ -1170,6 +1170,7 @@ create table member_invitation (
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
   invited_with uuid,
+  secret_hash bytea,
   constraint member_invitation_invited_by_fkey FOREIGN KEY (invited_by) REFERENCES user_account(id) ON DELETE CASCADE,
   constraint member_invitation_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint member_invitation_organization_id_role_id_fkey FOREIGN KEY (organization_id, role_id) REFERENCES role(organization_id, id),
@@ -1598,6 +1599,53 @@ create table service_warning (
 );
 CREATE TRIGGER stream_service_warning_change AFTER INSERT OR DELETE ON public.service_warning FOR EACH ROW EXECUTE FUNCTION stream_service_warning();
 CREATE TRIGGER stream_service_warning_update AFTER UPDATE ON public.service_warning FOR EACH ROW WHEN ((old.message <> new.message)) EXECUTE FUNCTION stream_service_warning();
+
+create table sign_in (
+  user_id uuid not null,
+  name text not null,
+  password_hash bytea not null,
+  password_salt bytea not null,
+  memory_kib integer not null,
+  passes integer not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint sign_in_pkey PRIMARY KEY (user_id),
+  constraint sign_in_user_id_fkey FOREIGN KEY (user_id) REFERENCES user_account(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX sign_in_name ON public.sign_in USING btree (lower(name));
+
+create table sign_in_attempt (
+  key text not null,
+  started_at timestamp with time zone not null,
+  used integer not null,
+  constraint sign_in_attempt_pkey PRIMARY KEY (key, started_at)
+);
+
+create table sign_in_link (
+  id uuid not null,
+  user_id uuid not null,
+  secret_hash bytea not null,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  constraint sign_in_link_pkey PRIMARY KEY (id),
+  constraint sign_in_link_user_id_fkey FOREIGN KEY (user_id) REFERENCES user_account(id) ON DELETE CASCADE,
+  constraint sign_in_link_user_id_key UNIQUE (user_id)
+);
+
+create table sign_in_session (
+  id uuid not null,
+  user_id uuid not null,
+  secret_hash bytea not null,
+  user_agent text,
+  address text,
+  created_at timestamp with time zone not null default now(),
+  last_used_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint sign_in_session_pkey PRIMARY KEY (id),
+  constraint sign_in_session_user_id_fkey FOREIGN KEY (user_id) REFERENCES sign_in(user_id) ON DELETE CASCADE
+);
+CREATE INDEX sign_in_session_end ON public.sign_in_session USING btree (expires_at);
+CREATE INDEX sign_in_session_user ON public.sign_in_session USING btree (user_id, created_at);
 
 create table sign_up (
   id uuid not null,

@@ -33,6 +33,7 @@ import { projectRoutes } from '#resources/project/index.ts';
 import { registryAccess, registryRoutes } from '#resources/registry/index.ts';
 import { roleRoutes } from '#resources/role/index.ts';
 import { secretManagerAccessRoutes } from '#resources/secret-manager-access/index.ts';
+import { signInRoutes } from '#resources/sign-in/index.ts';
 import { signUpRoutes } from '#resources/sign-up/index.ts';
 import { eventRoutes } from '#resources/event/index.ts';
 import { eventStreamRoutes } from '#resources/event-stream/index.ts';
@@ -63,6 +64,7 @@ export function allRoutes(needs: Partial<ServiceNeeds & ClusterNeeds & Organizat
   };
   const routes: Route[] = [
     ...accountRoutes,
+    ...signInRoutes,
     ...signUpRoutes,
     ...referralRoutes,
     ...outgoingAddressRoutes,

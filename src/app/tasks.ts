@@ -3,6 +3,7 @@ import { requestAutomatically } from '#services/capabilities/service/actions/req
 import { RETENTION_TASKS } from '#housekeeping/index.ts';
 import { watchQueue } from '#deployments/queue/watchdog.ts';
 import { removeOldWindows } from '#platform/access/rate-limit.ts';
+import { removeOldSignIns } from '#resources/sign-in/index.ts';
 import { systemContext } from '#platform/context.ts';
 import { maintainEventPartitions } from '#platform/events/partitions.ts';
 import { removeOldRecords } from '#platform/http/idempotency.ts';
@@ -48,9 +49,10 @@ export const TASKS: RecurringTask[] = [
   {
     name: 'short-lived-records',
     everySeconds: HOUR,
-    run: async ({ db }) => {
+    run: async ({ db, clock }) => {
       await removeOldRecords(db);
       await removeOldWindows(db);
+      await removeOldSignIns({ db, clock });
       await removeExpiredReports(db);
     },
   },

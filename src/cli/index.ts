@@ -130,6 +130,7 @@ function createProgram(environment: Environment): Command {
   addAuditCommands(program, settings);
   addKeyCommands(program, settings);
   addTokenCommands(program, settings);
+  addUserCommands(program, settings);
   return program;
 }
 
@@ -219,5 +220,26 @@ function addTokenCommands(program: Command, settings: () => Settings): void {
     .argument('<token>', 'its id or name')
     .action(async (name: string) =>
       (await import('#cli/token.ts')).revokeTokenCommand(settings(), organization(), name),
+    );
+}
+
+function addUserCommands(program: Command, settings: () => Settings): void {
+  const user = program.command('user').description('people, for whoever has the installation itself in hand');
+  user
+    .command('list')
+    .description('list them, how they sign in, and their roles')
+    .action(async () => (await import('#cli/user.ts')).listUsersCommand(settings()));
+  user
+    .command('link')
+    .description('print a one-time link by which a person chooses name and password, also in place of a forgotten one')
+    .argument('<person>', 'their name to sign in with, id, address or nickname')
+    .action(async (name: string) => (await import('#cli/user.ts')).makeUserLinkCommand(settings(), name));
+  user
+    .command('sign-out')
+    .description('end the sessions of a person')
+    .argument('<person>', 'their name to sign in with, id, address or nickname')
+    .option('--remove-password', 'so that they sign in again only by another link')
+    .action(async (name: string, options: { removePassword?: true }) =>
+      (await import('#cli/user.ts')).signOutUserCommand(settings(), name, options),
     );
 }

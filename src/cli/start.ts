@@ -8,6 +8,8 @@ import { start, type Running } from '#app/start.ts';
 import { firstDeployment } from '#cli/first-deployment.ts';
 import { print } from '#cli/print.ts';
 import { Progress } from '#cli/progress.ts';
+import { systemContext } from '#platform/context.ts';
+import { makeLink } from '#resources/sign-in/index.ts';
 import { readInstallation } from '#platform/installation/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
@@ -56,9 +58,11 @@ async function welcome(running: Running, milliseconds: number): Promise<string> 
       'Look at `quarterdeck world`, then end this with `quarterdeck restore --accept`.',
     );
   if (running.first?.token && running.url) {
-    // Elsewhere the output is a log, which others read: the token stays in its file.
-    if (process.stdout.isTTY)
+    // Elsewhere the output is a log, which others read: the token stays in its file, and `quarterdeck user link` makes a link.
+    if (process.stdout.isTTY) {
       lines.push('', 'The administrator token, shown only now:', '', `  ${running.first.token}`);
+      if (settings.passwords) lines.push('', ...(await firstLink(running, running.first.administratorId)));
+    }
     lines.push(
       '',
       'A first deployment to paste:',
@@ -67,6 +71,13 @@ async function welcome(running: Running, milliseconds: number): Promise<string> 
     );
   }
   return lines.join('\n');
+}
+
+/** Makes the link by which the first administrator signs in with a browser. */
+async function firstLink({ base, settings }: Running, administratorId: string): Promise<string[]> {
+  const context = systemContext({ ...base.platform, settings }, 'quarterdeck start');
+  const { url } = await makeLink(context, administratorId);
+  return ['Your own account in a browser, once, within 24 hours:', '', `  ${url}`];
 }
 
 /** A supervisor and our own wrapper may each pass the same signal on: what comes so soon after the first is the first again. */

@@ -18,6 +18,8 @@ export const tokenFile = (settings: Settings): string => path.join(settings.data
 /** Organization and administrator's token that the first start created. */
 export interface FirstSteps {
   organizationId: string;
+  /** Person whom the first organization belongs to. */
+  administratorId: string;
   /** Null with temporary data, which would take its file along: `quarterdeck token create` makes one. */
   token: string | null;
 }
@@ -55,7 +57,7 @@ export async function firstSteps(
       : await makeAdministratorToken(context, organizationId, userId, 'First administrator');
     await insertCluster(context, { organizationId, name: 'local', runtime, ...placeOf(settings, runtime, nodeId) });
     if (token !== null) writeToken(tokenFile(settings), token);
-    return (made = { organizationId, token });
+    return (made = { organizationId, administratorId: userId, token });
   };
   return patiently(() => inTransaction(systemContext(platform), take));
 }

@@ -1,6 +1,7 @@
 import { unauthenticated } from '#kernel/errors.ts';
 import { originOf, type Actor, type Principal } from '#platform/access/principal.ts';
 import type { CallerMemory } from '#platform/access/remembered.ts';
+import { findSessionHere, looksLikeSession } from '#platform/access/sessions.ts';
 import { looksLikeApiToken, readToken } from '#platform/access/tokens.ts';
 import type { Platform } from '#platform/context.ts';
 import type { Database } from '#platform/database/index.ts';
@@ -38,6 +39,7 @@ export async function authenticate(
   db: Database = platform.db,
 ): Promise<Caller> {
   const token = tokenOf(header);
+  if (looksLikeSession(token)) return { principal: (await findSessionHere(platform, token)) ?? refuseSession() };
   if (!looksLikeApiToken(token)) return { principal: (await sessions?.find(token)) ?? refuse() };
   const known = (await readToken(db, token, platform.clock.now())) ?? refuse();
   memory.keep(known);
@@ -60,6 +62,10 @@ function refuse(): never {
   throw unauthenticated(
     'The token is invalid, expired or revoked: create another by POST /organization/{organizationId}/apiToken.',
   );
+}
+
+function refuseSession(): never {
+  throw unauthenticated('The session is over or invalid: sign in again, by POST /signIn or at the page /sign-in.');
 }
 
 /** Returns the actor that events name for what the principal does. */

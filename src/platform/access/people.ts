@@ -19,7 +19,7 @@ export interface Person {
 }
 
 /** Least milliseconds between two records of a person's last activity. */
-const ACTIVITY_MS = 5 * 60_000;
+export const ACTIVITY_MS = 5 * 60_000;
 
 /** Returns the name under which a person is shown. */
 export const displayName = (user: {
@@ -37,6 +37,11 @@ export async function findSessionPrincipal(platform: Platform, person: Person): 
   const { db, clock } = platform;
   const row = (await findUser(db, person.subject)) ?? (await makeUser(db, person));
   await noteChanges(db, row, person, clock.now());
+  return principalOf(row);
+}
+
+/** Returns the caller that a user is, with what they may do now. */
+export function principalOf(row: UserRow): Principal {
   const grants = row.memberships.map((membership) => grantOfRole(membership.organization_id, membership.role));
   return { id: row.id, kind: 'user', userId: row.id, name: displayName(row), grants };
 }
@@ -64,7 +69,7 @@ export async function findMemberPrincipal(
   return { id: userId, kind: 'user', userId, name: displayName(row), grants };
 }
 
-interface UserRow {
+export interface UserRow {
   id: string;
   email: string | null;
   email_verified: boolean;
@@ -76,17 +81,21 @@ interface UserRow {
   memberships: { organization_id: string; role: StoredRole }[];
 }
 
+/** Columns of a user (`account`) with their roles, for statements that run with every request of a session. */
+export const USER_COLUMNS = sql`
+  account.id, account.email, account.email_verified, account.first_name, account.last_name, account.nickname, account.picture_url,
+  account.last_activity_at,
+  coalesce((
+    select json_agg(json_build_object('organization_id', member.organization_id, 'role', ${ROLE_AS_JSON('role')})
+      order by member.created_at, member.organization_id)
+    from member join role on role.id = member.role_id
+    where member.user_id = account.id), '[]') as memberships`;
+
 /** Finds a user and their roles in one query: it runs with every request of a session. */
 const findUser = async (db: Database, subject: string): Promise<UserRow | undefined> =>
   (
     await sql<UserRow>`
-      select account.id, account.email, account.email_verified, account.first_name, account.last_name, account.nickname, account.picture_url,
-        account.last_activity_at,
-        coalesce((
-          select json_agg(json_build_object('organization_id', member.organization_id, 'role', ${ROLE_AS_JSON('role')})
-            order by member.created_at, member.organization_id)
-          from member join role on role.id = member.role_id
-          where member.user_id = account.id), '[]') as memberships
+      select ${USER_COLUMNS}
       from user_account account
       where account.subject = ${subject}`.execute(db)
   ).rows[0];

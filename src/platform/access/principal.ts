@@ -68,6 +68,8 @@ export interface Actor {
 export interface Principal {
   /** Id of the token, or of the user. */
   id: string;
+  /** Session of a person who signed in here; absent for tokens and for sessions of an identity provider. */
+  sessionId?: string;
   kind: 'token' | 'user';
   userId: string;
   name: string;

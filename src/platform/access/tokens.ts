@@ -1,31 +1,20 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { sql, type Database } from '#platform/database/index.ts';
 import type { Level } from '#platform/access/actions.ts';
 import { compilePolicy } from '#platform/access/policy.ts';
 import type { Grant, Policy, Principal } from '#platform/access/principal.ts';
 import { grantOfRole, ROLE_AS_JSON, type StoredRole } from '#platform/access/roles.ts';
+import { isSecret, makeSecretText, parseSecretText } from '#platform/access/secret-text.ts';
 import { policyOfPlace } from '#platform/access/token-place.ts';
 
-const FORM = /^qd_([0-9a-f]{32})_([A-Za-z0-9_-]{43})$/;
+const PREFIX = 'qd';
 
 /** Returns whether the text has the form of an API token (docs/contributing/rules.md 22), valid or not. */
-export const looksLikeApiToken = (text: string): boolean => text.startsWith('qd_');
+export const looksLikeApiToken = (text: string): boolean => text.startsWith(`${PREFIX}_`);
 
 /** Makes a new token for an id: the text to show once, and the hash to store. */
 export function makeToken(id: string): { token: string; hash: Buffer } {
-  const secret = randomBytes(32).toString('base64url');
-  return { token: `qd_${id.replaceAll('-', '')}_${secret}`, hash: hashOf(secret) };
-}
-
-const hashOf = (secret: string): Buffer => hash('sha256', secret, 'buffer');
-
-/** Returns the id and the secret in a token. */
-function parse(token: string): { id: string; secret: string } | undefined {
-  const match = FORM.exec(token);
-  if (!match) return undefined;
-  const hex = match[1]!;
-  const id = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
-  return { id, secret: match[2]! };
+  const { text, hash } = makeSecretText(PREFIX, id);
+  return { token: text, hash };
 }
 
 /** Stored part of a token, and its caller. */
@@ -46,9 +35,9 @@ export function checkToken<T extends KnownToken | undefined>(
   find: (id: string) => T,
   now: Date,
 ): KnownToken | undefined {
-  const parsed = parse(token);
+  const parsed = parseSecretText(PREFIX, token);
   const known = parsed && find(parsed.id);
-  if (!known || !timingSafeEqual(known.secretHash, hashOf(parsed.secret))) return undefined;
+  if (!known || !isSecret(known.secretHash, parsed.secret)) return undefined;
   return known.expiresAt && known.expiresAt <= now ? undefined : known;
 }
 
@@ -57,7 +46,7 @@ export function checkToken<T extends KnownToken | undefined>(
  * former member.
  */
 export async function readToken(db: Database, token: string, now: Date): Promise<KnownToken | undefined> {
-  const id = parse(token)?.id;
+  const id = parseSecretText(PREFIX, token)?.id;
   if (!id) return undefined;
   const rows = await findTokenRows(db, id);
   return checkToken(token, () => rows[0] && toKnownToken(rows[0], rows), now);

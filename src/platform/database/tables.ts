@@ -862,6 +862,7 @@ export interface MemberInvitation {
   invited_with: string | null;
   organization_id: string;
   role_id: string;
+  secret_hash: Buffer | null;
   updated_at: Generated<Timestamp>;
 }
 
@@ -1155,6 +1156,42 @@ export interface ServiceWarning {
   organization_id: string;
   service_id: string;
   subject: string;
+}
+
+export interface SignIn {
+  created_at: Generated<Timestamp>;
+  memory_kib: number;
+  name: string;
+  passes: number;
+  password_hash: Buffer;
+  password_salt: Buffer;
+  updated_at: Generated<Timestamp>;
+  user_id: string;
+}
+
+export interface SignInAttempt {
+  key: string;
+  started_at: Timestamp;
+  used: number;
+}
+
+export interface SignInLink {
+  created_at: Generated<Timestamp>;
+  expires_at: Timestamp;
+  id: string;
+  secret_hash: Buffer;
+  user_id: string;
+}
+
+export interface SignInSession {
+  address: string | null;
+  created_at: Generated<Timestamp>;
+  expires_at: Timestamp;
+  id: string;
+  last_used_at: Timestamp;
+  secret_hash: Buffer;
+  user_agent: string | null;
+  user_id: string;
 }
 
 export interface SignUp {
@@ -1461,6 +1498,10 @@ export interface DB {
   secret_manager_access: SecretManagerAccess;
   service: Service;
   service_warning: ServiceWarning;
+  sign_in: SignIn;
+  sign_in_attempt: SignInAttempt;
+  sign_in_link: SignInLink;
+  sign_in_session: SignInSession;
   sign_up: SignUp;
   source_upload: SourceUpload;
   source_upload_part: SourceUploadPart;

@@ -12,6 +12,7 @@ import { MethodsOfPaths } from '#platform/http/methods.ts';
 import { handle, type Pipeline } from '#platform/http/pipeline.ts';
 import type { Route } from '#platform/http/route.ts';
 import { bodyHook } from '#platform/http/too-large.ts';
+import { servePages } from '#platform/pages/index.ts';
 import { SocketServer, type Socket } from '#platform/sockets/index.ts';
 import { noTracer, type Tracer } from '#platform/telemetry/index.ts';
 import { traceRequests } from '#platform/telemetry/requests.ts';
@@ -110,6 +111,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   });
   // Who opens the address of the API in a browser is led to what it can do.
   app.get('/', { exposeHeadRoute: false }, (_request, reply) => reply.redirect('/openapi.json'));
+  servePages(app, options.platform.settings);
 
   const gets = new Map(options.routes.filter((route) => route.method === 'GET').map((route) => [route.path, route]));
   const closing = new AbortController();

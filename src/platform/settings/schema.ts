@@ -523,9 +523,21 @@ export const SETTINGS = {
     'QUARTERDECK_OIDC_ISSUER',
     '',
     url('http:', 'https:'),
-    'Identity provider for people; its keys are found by discovery. Without it only API tokens are accepted.',
+    'Identity provider for people; its keys are found by discovery. Without it people sign in with a password.',
   ),
   oidcAudience: setting('QUARTERDECK_OIDC_AUDIENCE', '', text, 'Audience that its tokens must carry.'),
+  passwords: setting(
+    'QUARTERDECK_PASSWORDS',
+    true,
+    bool,
+    'Whether people may sign in with a name and a password; false ends their sessions too, and leaves tokens and the identity provider.',
+  ),
+  sessionDays: setting(
+    'QUARTERDECK_SESSION_DAYS',
+    30,
+    integer(1, 365),
+    'Days after which who has signed in with a password must do so again; after 7 days without a request in any case.',
+  ),
   terraformStatePort: setting(
     'QUARTERDECK_TERRAFORM_STATE_PORT',
     8083,

@@ -1,1 +1,3 @@
 export { memberRoutes } from '#resources/member/routes.ts';
+export { acceptBySecret, findInvitationBySecret, toInvitationView } from '#resources/member/invitations.ts';
+export { InviteMember } from '#resources/member/schema.ts';

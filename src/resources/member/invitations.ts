@@ -5,7 +5,9 @@ import { findMakerPrincipal } from '#platform/access/makers.ts';
 import { displayName } from '#platform/access/people.ts';
 import { grantIn, permits, type Principal, type RolePermissions } from '#platform/access/principal.ts';
 import { grantOfRole } from '#platform/access/roles.ts';
+import { isSecret, makeSecretText, parseSecretText } from '#platform/access/secret-text.ts';
 import type { Context } from '#platform/context.ts';
+import { addressOfApi, signInPage } from '#platform/settings/address.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
 import { isOwner, mayMakeOwners, requireOwner } from '#resources/member/owner.ts';
@@ -19,7 +21,13 @@ const DAY_MS = 24 * 3600 * 1000;
 /** The built-in roles under the reference's names. */
 const BUILT_IN_ROLE: Record<string, string> = { OWNER: 'owner', ADMIN: 'admin', DEVELOPER: 'devops', VIEWER: 'viewer' };
 
-/** An invitation as it is answered. The link holds no secret: only the person with that verified address can follow it. */
+/**
+ * Prefix of the secret in the link of an invitation. Who holds it may join: the link is shown to the inviter once, who gives nothing by it
+ * that they do not hold themselves.
+ */
+const PREFIX = 'qi';
+
+/** An invitation as it is answered. Its link holds no secret: only the person with that verified address can follow it. */
 export const toInvitationView = (context: Context, row: queries.InvitationRow) => ({
   id: row.id,
   created_at: row.created_at.toISOString(),
@@ -36,10 +44,8 @@ export const toInvitationView = (context: Context, row: queries.InvitationRow) =
   expires_at: row.expires_at.toISOString(),
 });
 
-function linkOf({ settings }: Context, row: queries.InvitationRow): string {
-  const base = settings.baseUrl || `http://${settings.host}:${settings.port}`;
-  return `${base}/accept-invitation?organization=${row.organization_id}&inviteToken=${row.id}`;
-}
+const linkOf = ({ settings }: Context, row: queries.InvitationRow): string =>
+  `${addressOfApi(settings)}/accept-invitation?organization=${row.organization_id}&inviteToken=${row.id}`;
 
 /**
  * Returns how an invitation is accepted, for the person who follows its link. The text is the same for every id, so that it does not reveal
@@ -48,9 +54,15 @@ function linkOf({ settings }: Context, row: queries.InvitationRow): string {
 export function guideOf({ settings }: Pick<Context, 'settings'>, ids: { organization?: string; inviteToken?: string }) {
   const { organization = '{organizationId}', inviteToken = '{inviteId}' } = ids;
   const acceptWith = `POST /organization/${organization}/inviteMember/${inviteToken}`;
-  const message = settings.oidcIssuer
-    ? `Sign in at ${settings.oidcIssuer} with the address that was invited, verified there. Then accept in a console of this installation, or send ${acceptWith} with the token of the session.`
-    : `Nobody can sign in at this installation yet: its operator sets QUARTERDECK_OIDC_ISSUER and QUARTERDECK_OIDC_AUDIENCE. Then sign in with the address that was invited and send ${acceptWith}. Until then an administrator can give you an API token with the role that you were invited to: POST /organization/${organization}/apiToken with name and role_id, or quarterdeck token create with a scope on the machine. Such a token acts for whoever made it, not for you: events name them, it never does more than they may, and it ends when they leave. A token that acts as an invited person does not exist.`;
+  const withProvider = `Sign in at ${settings.oidcIssuer} with the address that was invited, verified there. Then accept in a console of this installation, or send ${acceptWith} with the token of the session.`;
+  const withPassword = `Open the link that the inviter was given when they invited you, with everything behind its #: there you choose a name and a password. This link lacks that part; whoever invited you can withdraw the invitation and send another.`;
+  const message = settings.passwords
+    ? settings.oidcIssuer
+      ? `${withProvider} Or else: ${withPassword}`
+      : withPassword
+    : settings.oidcIssuer
+      ? withProvider
+      : `Nobody can sign in at this installation yet: its operator sets QUARTERDECK_PASSWORDS=true, or QUARTERDECK_OIDC_ISSUER and QUARTERDECK_OIDC_AUDIENCE. Then sign in with the address that was invited and send ${acceptWith}. Until then an administrator can give you an API token with the role that you were invited to: POST /organization/${organization}/apiToken with name and role_id, or quarterdeck token create with a scope on the machine. Such a token acts for whoever made it, not for you: events name them, it never does more than they may, and it ends when they leave. A token that acts as an invited person does not exist.`;
   return { message, sign_in_at: settings.oidcIssuer || null, accept_with: acceptWith };
 }
 
@@ -77,9 +89,11 @@ export async function invite(
   const now = context.clock.now();
   await queries.deleteExpiredInvitation(context.db, scope, email, now);
   const id = newId();
+  const secret = context.settings.passwords ? makeSecretText(PREFIX, id) : undefined;
   await refuseTwice(email, () =>
     queries.insertInvitation(context.db, {
       id,
+      secret_hash: secret?.hash ?? null,
       organization_id: organizationId,
       email,
       role_id: role.id,
@@ -92,7 +106,7 @@ export async function invite(
   if (!row) throw internal(`Invitation ${id} is gone within its own transaction.`);
   const view = toInvitationView(context, row);
   await audit(context, { organizationId, type: 'CREATE', target: targetOf(row), after: view });
-  return view;
+  return secret ? { ...view, invitation_link: signInPage(context.settings, secret.text) } : view;
 }
 
 /** Returns an invitation for members who may see it and for the invited person; 404 for all others. */
@@ -107,16 +121,48 @@ export async function getInvitation(context: Context, principal: Principal, orga
 export async function accept(context: Context, principal: Principal, organizationId: string, id: string) {
   const scope = { organizationId };
   await queries.lockInvitation(context.db, scope, id);
-  const before = await getInvitation(context, principal, organizationId, id);
+  await getInvitation(context, principal, organizationId, id);
   const row = (await queries.findInvitation(context.db, scope, id))!;
   if (principal.kind !== 'user' || !(await isFor(context, principal, row)))
     throw forbidden(`This invitation is for ${row.email}: they accept it in a session with that verified address.`);
+  return join(context, principal, row);
+}
+
+/** Returns the invitation whose link holds the secret; undefined for any other text, and where nobody signs in with a password. */
+export async function findInvitationBySecret(
+  context: Context,
+  text: string,
+): Promise<queries.InvitationRow | undefined> {
+  const parts = parseSecretText(PREFIX, text);
+  if (!parts || !context.settings.passwords) return undefined;
+  const row = await queries.findInvitationById(context.db, parts.id);
+  return row?.secret_hash && isSecret(row.secret_hash, parts.secret) ? row : undefined;
+}
+
+/** Makes the person a member whom the secret of a link lets in. In one transaction. Throws 404 if the invitation is gone. */
+export async function acceptBySecret(context: Context, principal: Principal, text: string) {
+  const found = await findInvitationBySecret(context, text);
+  const scope = found && { organizationId: found.organization_id };
+  // Whoever was faster, or has withdrawn it, is waited for.
+  const row =
+    scope && (await queries.lockInvitation(context.db, scope, found.id))
+      ? await queries.findInvitation(context.db, scope, found.id)
+      : undefined;
+  if (!row) throw notFound('Invitation');
+  return join(context, principal, row);
+}
+
+/** Makes the person a member and removes the invitation, whose row is locked. */
+async function join(context: Context, principal: Principal, row: queries.InvitationRow) {
+  const organizationId = row.organization_id;
+  const scope = { organizationId };
+  const before = toInvitationView(context, row);
   if (before.invitation_status === 'EXPIRED')
     throw conflict(`The invitation ended at ${before.expires_at}: ask ${before.inviter} for another.`);
   if (grantIn(principal, organizationId)) throw conflict('You are a member of this organization already.');
   await refuseWithdrawn(context, row);
   await refuseTwice(row.email, () => queries.insertMember(context.db, scope, principal.userId, row.role_id));
-  await queries.deleteInvitationRow(context.db, scope, id);
+  await queries.deleteInvitationRow(context.db, scope, row.id);
   const after = { user_id: principal.userId, role_id: row.role_id };
   await audit(context, { organizationId, type: 'ACCEPT', target: targetOf(row), before, after });
   return before;

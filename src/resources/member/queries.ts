@@ -106,6 +106,10 @@ export const findInvitation = (db: Database, scope: Scope, id: string) =>
     .where('invitation.id', '=', id)
     .executeTakeFirst();
 
+/** Finds an invitation of any organization. Only for its link, whose secret the caller compares. */
+export const findInvitationById = (db: Database, id: string) =>
+  selectInvitations(db).where('invitation.id', '=', id).executeTakeFirst();
+
 /** Locks the row against other writes until the commit. */
 export const lockInvitation = (db: Database, scope: Scope, id: string) =>
   db
@@ -123,6 +127,7 @@ export interface NewInvitation {
   role_id: string;
   invited_by: string;
   invited_with: string | null;
+  secret_hash: Buffer | null;
   expires_at: Date;
 }
 

@@ -92,7 +92,8 @@ const invitations: Route[] = [
     path: '/organization/{organizationId}/inviteMember',
     tag: TAG,
     summary: 'Invite somebody by e-mail address',
-    description: 'Hand them the link: no message is sent. Without a role they become a viewer.',
+    description:
+      'Hand them the link, which is shown only now: no message is sent. Who opens it chooses a name and a password there, or joins with the account that they have. Without a role they become a viewer.',
     target: organizationTarget,
     action: 'member.edit',
     body: schema.InviteMemberRequest,

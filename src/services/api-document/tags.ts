@@ -3,6 +3,7 @@ import { READ_KINDS, KINDS } from '#services/mount.ts';
 /** Descriptions of the tags that belong to no kind of service. */
 const TAGS: Record<string, string> = {
   'Account Info': 'Your own account: names, picture and the address for messages.',
+  'Sign In': 'Signing in without an identity provider: passwords, one-time links and sessions.',
   'User Sign Up': 'What you said about yourself at sign-up.',
   'Organization Main Calls':
     'Organizations, with what belongs to a whole organization: git tokens, onboarding, lists across projects.',

@@ -1,0 +1,116 @@
+import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
+import { InviteMember } from '#resources/member/index.ts';
+import * as schema from '#resources/sign-in/schema.ts';
+import * as service from '#resources/sign-in/service.ts';
+
+const TAG = 'Sign In';
+
+const visitorOf = ({ headers, peer }: Pick<Call, 'headers' | 'peer'>): service.Visitor => ({
+  userAgent: headers['user-agent'] === undefined ? null : String(headers['user-agent']),
+  address: peer,
+});
+
+export const signInRoutes: Route[] = [
+  defineRoute({
+    id: 'signIn',
+    method: 'POST',
+    path: '/signIn',
+    tag: TAG,
+    summary: 'Sign in with a name and a password',
+    description:
+      'Begins a session. Wrong names and wrong passwords are refused alike; after too many of them the answer is 429 with the seconds to wait.',
+    action: 'public',
+    body: schema.SignInRequest,
+    refusesUnknownFields: true,
+    answer: { status: 201, body: schema.SignedIn },
+    errors: [403],
+    // A digest takes long: it is made outside of any transaction.
+    transaction: false,
+    handler: (call) => service.signIn(call, call.body, visitorOf(call)),
+  }),
+  defineRoute({
+    id: 'getSignInLink',
+    method: 'POST',
+    path: '/signIn/link',
+    tag: TAG,
+    summary: 'See what a one-time link is for',
+    description:
+      'Takes the part of the link behind its #, which is a secret and therefore in the body. The link stays usable.',
+    action: 'public',
+    body: schema.LinkSecretRequest,
+    refusesUnknownFields: true,
+    answer: { status: 200, body: schema.SignInLink },
+    errors: [403, 404],
+    transaction: false,
+    handler: (call) => service.lookAtLink(call, call.body.secret, visitorOf(call)),
+  }),
+  defineRoute({
+    id: 'redeemSignInLink',
+    method: 'POST',
+    path: '/signIn/link/redeem',
+    tag: TAG,
+    summary: 'Use a one-time link',
+    description:
+      'The link of an invitation makes an account with this name and password, and a member of the organization. The link of `quarterdeck user link` sets name and password of its person, and ends their sessions. Both begin a session.',
+    action: 'public',
+    body: schema.RedeemRequest,
+    refusesUnknownFields: true,
+    answer: { status: 201, body: schema.SignedIn },
+    errors: [403, 404, 409],
+    transaction: false,
+    handler: (call) => service.redeemLink(call, call.body, visitorOf(call)),
+  }),
+  defineRoute({
+    id: 'acceptInvitationByLink',
+    method: 'POST',
+    path: '/account/invitation',
+    tag: TAG,
+    summary: 'Accept an invitation with the account that you have',
+    description: 'Takes the part of its link behind the #. For sessions only: a token is nobody who could join.',
+    action: 'authenticated',
+    body: schema.LinkSecretRequest,
+    refusesUnknownFields: true,
+    answer: { status: 201, body: InviteMember },
+    errors: [403, 404, 409],
+    handler: (call) => service.acceptInvitation(call, call.principal, call.body.secret),
+  }),
+  defineRoute({
+    id: 'listAccountSessions',
+    method: 'GET',
+    path: '/account/session',
+    tag: TAG,
+    summary: 'List your sessions',
+    description: 'Answers the sessions that began with your password and are not over, the newest first.',
+    action: 'authenticated',
+    answer: { status: 200, body: schema.SessionList },
+    errors: [403],
+    handler: (call) => service.listOwnSessions(call, call.principal),
+  }),
+  defineRoute({
+    id: 'deleteAccountSession',
+    method: 'DELETE',
+    path: '/account/session/{sessionId}',
+    tag: TAG,
+    summary: 'End a session of yours',
+    description: 'It holds from the next request on, for open streams within three seconds.',
+    action: 'authenticated',
+    answer: { status: 204, body: null },
+    errors: [403],
+    handler: (call) => service.endOwnSession(call, call.principal, call.params.sessionId),
+  }),
+  defineRoute({
+    id: 'editAccountPassword',
+    method: 'PUT',
+    path: '/account/password',
+    tag: TAG,
+    summary: 'Change your password',
+    description: 'Ends your other sessions. API tokens stay.',
+    action: 'authenticated',
+    body: schema.PasswordChangeRequest,
+    refusesUnknownFields: true,
+    answer: { status: 204, body: null },
+    errors: [403, 409],
+    transaction: false,
+    handler: (call) => service.changePassword(call, call.principal, call.body, visitorOf(call)),
+  }),
+];
