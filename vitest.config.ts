@@ -39,6 +39,10 @@ if (!hasCaddy) console.warn('Left out: **/*.caddy.test.ts and **/*.pebble.test.t
 else if (!hasPebble)
   console.warn('Left out: **/*.pebble.test.ts, which take openssl and the programs that `.ci/pebble` builds.');
 
+const hasBrowser = ['chromium-headless-shell', 'chromium'].some(isOnPath);
+if (!hasBrowser)
+  console.warn('Left out: **/*.browser.test.ts, which take the package chromium-headless-shell or chromium.');
+
 const hasKubernetes = canHaveCluster(process.env);
 if (!hasKubernetes)
   console.warn(
@@ -119,6 +123,7 @@ export default defineConfig({
             '**/*.program.test.ts',
             '**/*.caddy.test.ts',
             '**/*.pebble.test.ts',
+            '**/*.browser.test.ts',
             'src/runtimes/host/**',
             ...EXHAUSTIVE,
             ...(hasRegistry ? [] : ['**/*.registry.test.ts']),
@@ -191,6 +196,7 @@ export default defineConfig({
             'src/**/*.program.test.ts',
             ...(hasCaddy ? ['src/**/*.caddy.test.ts'] : []),
             ...(hasCaddy && hasPebble ? ['src/**/*.pebble.test.ts'] : []),
+            ...(hasBrowser ? ['src/**/*.browser.test.ts'] : []),
           ],
           globalSetup: ['test/harness/global-setup.ts'],
           ...common,
