@@ -1,7 +1,7 @@
 import { DateTime, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 
 /** Limits of a password, in characters. The upper one bounds the work of a digest. */
-export const PASSWORD_LENGTH = { min: 12, max: 256 } as const;
+const PASSWORD_LENGTH = { min: 12, max: 256 } as const;
 
 const NAME = '^[A-Za-z0-9][A-Za-z0-9._@+-]*$';
 const Name = Type.String({
@@ -24,7 +24,7 @@ export const SignInRequest = named(
   Type.Object({ name: Type.String({ minLength: 1, maxLength: 200 }), password: GivenPassword }),
 );
 
-export const Session = named(
+const Session = named(
   'Session',
   Type.Object({
     id: Uuid,
