@@ -32,7 +32,7 @@ export const countAttempt = (db: Database, now: Date, address: string | undefine
   ]);
 };
 
-/** Counts an attempt to use a one-time link, as attempts with one name are counted that nobody has. */
+/** Counts an attempt to use a one-time link. */
 export const countLinkAttempt = (db: Database, now: Date, address: string | undefined): Promise<Attempt> =>
   count(db, now, [['address', `link ${networkOf(address)}`]]);
 

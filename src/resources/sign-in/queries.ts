@@ -1,7 +1,6 @@
 import { sql, type Database } from '#platform/database/index.ts';
 import type { StoredPassword } from '#resources/sign-in/passwords.ts';
 
-
 const selectSignIn = (db: Database) =>
   db.selectFrom('sign_in').select(['user_id', 'name', 'password_hash', 'password_salt', 'memory_kib', 'passes']);
 

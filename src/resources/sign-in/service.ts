@@ -28,7 +28,7 @@ function requirePasswords({ settings }: Context): void {
     throw forbidden('This installation takes no passwords (QUARTERDECK_PASSWORDS): sign in at its identity provider.');
 }
 
-/** Signs a person in by name and password. 401 alike for a wrong name and a wrong password, 429 after too many wrong ones. */
+/** Signs a person in. A wrong name is refused with 401 like a wrong password; after too many of them the refusal is 429. */
 export async function signIn(context: Context, input: { name: string; password: string }, visitor: Visitor) {
   requirePasswords(context);
   const attempt = await countAttempt(context.db, context.clock.now(), visitor.address, input.name);
@@ -135,7 +135,7 @@ async function setByLink(context: Context, input: Given, password: StoredPasswor
   return begin(context, userId, input.name, visitor);
 }
 
-/** Sets another password, and ends the other sessions. 403 outside a session that began with a password, 401 for a wrong present one. */
+/** Sets another password, and ends the other sessions. Throws 403 outside a session that began with a password. */
 export async function changePassword(
   context: Context,
   principal: Principal,
@@ -193,7 +193,9 @@ export async function acceptInvitation(context: Context, principal: Principal, s
 
 function requireSession({ sessionId }: Principal): string {
   if (sessionId === undefined)
-    throw forbidden('This takes a session that began with a password here: tokens and identity providers have none.');
+    throw forbidden(
+      'This requires a session that began with a password here: tokens and identity providers have none.',
+    );
   return sessionId;
 }
 
