@@ -12,7 +12,8 @@ create table sign_in (
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now()
 );
-create unique index sign_in_name on sign_in (lower(name));
+-- Names are ASCII: their case is that of no language.
+create unique index sign_in_name on sign_in (lower(name collate "C"));
 
 -- Sessions, which end with the password.
 create table sign_in_session (

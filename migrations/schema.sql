@@ -1612,7 +1612,7 @@ create table sign_in (
   constraint sign_in_pkey PRIMARY KEY (user_id),
   constraint sign_in_user_id_fkey FOREIGN KEY (user_id) REFERENCES user_account(id) ON DELETE CASCADE
 );
-CREATE UNIQUE INDEX sign_in_name ON public.sign_in USING btree (lower(name));
+CREATE UNIQUE INDEX sign_in_name ON public.sign_in USING btree (lower((name COLLATE "C")));
 
 create table sign_in_attempt (
   key text not null,

@@ -17,6 +17,7 @@ import { enterReadOnly, leaveReadOnly, readInstallation, removeGuards } from '#p
 import type { Settings } from '#platform/settings/index.ts';
 import { openInstallation, readVaultKeys, vaultKeyFile } from '#platform/vault/key.ts';
 import { forgetReached } from '#resources/cluster/index.ts';
+import { endAllSignIns } from '#resources/sign-in/index.ts';
 import { keepOlderTombstones } from '#housekeeping/index.ts';
 
 type Progress = (text: string) => void;
@@ -82,6 +83,7 @@ async function holdAll(context: Context, takenAt: Date): Promise<number> {
   await holdServices(db);
   // Nobody looks at clusters until then: that they did not answer meanwhile says nothing, and they may be on other machines by now.
   await forgetReached(db);
+  await endAllSignIns(db);
   await enterReadOnly(db, takenAt);
   return interrupted;
 }

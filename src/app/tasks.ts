@@ -50,10 +50,8 @@ export const TASKS: RecurringTask[] = [
     name: 'short-lived-records',
     everySeconds: HOUR,
     run: async ({ db, clock }) => {
-      await removeOldRecords(db);
-      await removeOldWindows(db);
+      for (const remove of [removeOldRecords, removeOldWindows, removeExpiredReports]) await remove(db);
       await removeOldSignIns({ db, clock });
-      await removeExpiredReports(db);
     },
   },
   // Seals values of older vault keys with the newest: after an interrupted rotation, a write by a process without it, or a manual change.

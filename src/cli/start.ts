@@ -9,7 +9,8 @@ import { firstDeployment } from '#cli/first-deployment.ts';
 import { print } from '#cli/print.ts';
 import { Progress } from '#cli/progress.ts';
 import { systemContext } from '#platform/context.ts';
-import { makeLink } from '#resources/sign-in/index.ts';
+import { takesPasswords } from '#platform/access/takes-passwords.ts';
+import { makeLinkFor } from '#resources/sign-in/index.ts';
 import { readInstallation } from '#platform/installation/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
@@ -61,7 +62,7 @@ async function welcome(running: Running, milliseconds: number): Promise<string> 
     // Elsewhere the output is a log, which others read: the token stays in its file, and `quarterdeck user link` makes a link.
     if (process.stdout.isTTY) {
       lines.push('', 'The administrator token, shown only now:', '', `  ${running.first.token}`);
-      if (settings.passwords) lines.push('', ...(await firstLink(running, running.first.administratorId)));
+      if (takesPasswords(settings)) lines.push('', ...(await firstLink(running, running.first.administratorId)));
     }
     lines.push(
       '',
@@ -76,7 +77,7 @@ async function welcome(running: Running, milliseconds: number): Promise<string> 
 /** Makes the link by which the first administrator signs in with a browser. */
 async function firstLink({ base, settings }: Running, administratorId: string): Promise<string[]> {
   const context = systemContext({ ...base.platform, settings }, 'quarterdeck start');
-  const { url } = await makeLink(context, administratorId);
+  const { url } = await makeLinkFor(context, { userId: administratorId, name: 'administrator' });
   return ['Your own account in a browser, once, within 24 hours:', '', `  ${url}`];
 }
 

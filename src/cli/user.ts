@@ -3,9 +3,10 @@ import { print, printAside } from '#cli/print.ts';
 import { printTable } from '#cli/table.ts';
 import { displayName } from '#platform/access/people.ts';
 import { systemContext } from '#platform/context.ts';
+import { takesPasswords } from '#platform/access/takes-passwords.ts';
 import { signInPage } from '#platform/settings/address.ts';
 import type { Settings } from '#platform/settings/index.ts';
-import { listPeople, makeLink, removePassword, signOut } from '#resources/sign-in/index.ts';
+import { listPeople, makeLinkFor, signOut } from '#resources/sign-in/index.ts';
 
 type Person = Awaited<ReturnType<typeof listPeople>>[number];
 
@@ -22,21 +23,24 @@ export async function listUsersCommand(settings: Settings): Promise<void> {
   printTable([['ID', 'SHOWN AS', 'SIGNS IN', 'ORGANIZATIONS', 'LAST SEEN'], ...rows]);
 }
 
+const namedOf = (person: Person) => ({ userId: person.id, name: displayName(person) });
+
 /** Says how a person signs in. */
 function waysOf({ sign_in_name: name, subject, sessions }: Person): string {
   if (name !== null) return `as ${name} (sessions: ${sessions})`;
-  return subject === null ? 'not yet' : `at ${subject.split('|')[0]}`;
+  return subject === null || subject.startsWith('here|') ? 'not yet' : `at ${subject.split('|')[0]}`;
 }
 
 /** Prints a one-time link by which a person sets name and password; nothing of it is stored in the clear. */
 export async function makeUserLinkCommand(settings: Settings, wanted: string): Promise<void> {
-  if (!settings.passwords)
+  if (!takesPasswords(settings))
     throw new Error(
       'This installation takes no passwords: a link would lead nowhere. Start it with QUARTERDECK_PASSWORDS=true first.',
     );
   const { person, link } = await withBase(settings, async ({ platform }) => {
     const found = choosePerson(await listPeople(platform.db), wanted);
-    return { person: found, link: await makeLink(systemContext(platform, 'quarterdeck user'), found.id) };
+    const context = systemContext(platform, 'quarterdeck user');
+    return { person: found, link: await makeLinkFor(context, namedOf(found)) };
   });
   printAside(
     `Link for ${displayName(person)}, once, until ${link.expiresAt.toISOString()}. Whoever opens it can do everything that they may:`,
@@ -54,28 +58,27 @@ export async function signOutUserCommand(
   const { person, ended } = await withBase(settings, async ({ platform }) => {
     const found = choosePerson(await listPeople(platform.db), wanted);
     const context = systemContext(platform, 'quarterdeck user');
-    const count = await signOut(context, found.id);
-    if (options.removePassword) await removePassword(context, found.id);
+    const count = await signOut(context, namedOf(found), options.removePassword === true);
     return { person: found, ended: count };
   });
   print(
-    `Ended the sessions of ${displayName(person)}: ${ended}.${options.removePassword ? ' Their password is removed.' : ''} Their API tokens stay: \`quarterdeck token list\`.`,
+    `Ended the sessions of ${displayName(person)}: ${ended}.${options.removePassword ? ' Their password is removed.' : ''} The links of their invitations end, too. Their API tokens stay: \`quarterdeck token list\`.`,
   );
 }
 
-/** Returns the person with that id, name to sign in with, address or nickname. Throws with a list of them where it is not one. */
+/** Returns the person with that id, or the only one with that name to sign in with, address or nickname. Throws with a list otherwise. */
 function choosePerson(people: Person[], wanted: string): Person {
   const text = wanted.toLowerCase();
-  const byName = people.filter(({ sign_in_name: name }) => name?.toLowerCase() === text);
-  const found =
-    byName.length === 1
-      ? byName
-      : people.filter(({ id, email, nickname }) => [id, email, nickname].some((one) => one?.toLowerCase() === text));
+  const byId = people.find(({ id }) => id === text);
+  if (byId) return byId;
+  const found = people.filter(({ sign_in_name: name, email, nickname }) =>
+    [name, email, nickname].some((one) => one?.toLowerCase() === text),
+  );
   if (found.length === 1) return found[0]!;
-  const names = (found.length > 1 ? found : people)
-    .map((person) => `  ${person.id}  ${displayName(person)}`)
-    .join('\n');
+  const names = (found.length > 1 ? found : people).map(
+    (person) => `  ${person.id}  ${displayName(person)}, ${waysOf(person)}`,
+  );
   throw new Error(
-    `${found.length > 1 ? `There are several people ${wanted}` : `There is nobody ${wanted}`}: name one by id.\n${names}`,
+    `${found.length > 1 ? `There are several people ${wanted}` : `There is nobody ${wanted}`}: name one by id.\n${names.join('\n')}`,
   );
 }

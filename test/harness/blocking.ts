@@ -30,7 +30,7 @@ async function blockedBy(work: () => Promise<unknown>): Promise<number> {
 const KNOWN_WORK = JSON.stringify(
   Array.from({ length: 20_000 }, (_, id) => ({ id, name: `name ${id}`, list: [id, `${id}`] })),
 );
-const KNOWN_WORK_MS = 10;
+const KNOWN_WORK_MS = 20;
 
 /**
  * Returns how many times longer known work takes at the moment than on a machine with nothing else to do. Processor time grows where

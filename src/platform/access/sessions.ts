@@ -2,6 +2,7 @@ import { ACTIVITY_MS, principalOf, USER_COLUMNS, type UserRow } from '#platform/
 import type { Principal } from '#platform/access/principal.ts';
 import { isSecret, makeSecretText, parseSecretText } from '#platform/access/secret-text.ts';
 import type { Context, Platform } from '#platform/context.ts';
+import { takesPasswords } from '#platform/access/takes-passwords.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import { newId } from '#kernel/ids.ts';
 
@@ -25,7 +26,7 @@ type SessionOfUser = UserRow & { session_id: string; secret_hash: Buffer; sessio
  */
 export async function findSessionHere(platform: Platform, text: string): Promise<Principal | undefined> {
   const parts = parseSecretText(PREFIX, text);
-  if (!parts || !platform.settings.passwords) return undefined;
+  if (!parts || !takesPasswords(platform.settings)) return undefined;
   const now = platform.clock.now();
   const row = await findSession(platform.db, parts.id, now);
   if (!row || !isSecret(row.secret_hash, parts.secret)) return undefined;
@@ -114,6 +115,9 @@ export async function endSessions(db: Database, userId: string, except: string |
     .executeTakeFirst();
   return Number(numDeletedRows);
 }
+
+/** Ends the sessions of everybody. */
+export const endEverySession = (db: Database) => db.deleteFrom('sign_in_session').execute();
 
 /** Removes sessions that are over. */
 export const removeOldSessions = (db: Database, now: Date) =>

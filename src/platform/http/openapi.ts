@@ -161,8 +161,7 @@ export function makeDocument(routes: Route[], texts: DocumentTexts): Json {
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          bearerFormat: 'JWT',
-          description: 'Session of the identity provider',
+          description: 'Session that began with a password, or a JWT of the identity provider',
         },
       },
     },
@@ -239,7 +238,8 @@ function parametersOf(route: Route, hoist: (node: unknown) => any): Json[] {
   });
   const extra: Json[] = [];
   if (route.settle) extra.push(sharedParameter('Wait'));
-  if (route.method === 'POST') extra.push(sharedParameter('IdempotencyKey'));
+  // Keys belong to their caller: without a known caller they are not kept.
+  if (route.method === 'POST' && route.action !== 'public') extra.push(sharedParameter('IdempotencyKey'));
   if (takesIfMatch(route)) extra.push(sharedParameter('IfMatch'));
   return [...inPath, ...inQuery, ...extra];
 }

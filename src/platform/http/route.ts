@@ -129,7 +129,7 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
    * Errors besides the common ones: 401, 403 (where `action` is a permission), 404 (where the path names something), 429, 500, 503, and 400
    * where there is input.
    */
-  errors?: (400 | 403 | 404 | 409 | 502)[];
+  errors?: (400 | 401 | 403 | 404 | 409 | 429 | 502)[];
   /**
    * True if the handler runs in one transaction. Default: true; GETs read from one snapshot. False for handlers that talk to other systems,
    * which must not be done inside one: they open their own with `inTransaction` or `inSnapshot`.

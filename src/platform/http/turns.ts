@@ -18,6 +18,8 @@ interface Turn {
 export interface TurnRules {
   /** Plural of the items in messages: `changes`. */
   things: string;
+  /** Owner in messages; `your organization` without. */
+  owner?: string;
   /** Number of items that go on at a time. */
   limit: number;
   /** Returns the number of items of one owner that go on at a time. */
@@ -67,7 +69,7 @@ export class Turns {
     if (turns.length >= MAX_WAITING)
       throw new AppError(
         'unavailable',
-        `${MAX_WAITING} ${this.#rules.things} of your organization wait for their turn. Nothing was done: ask again in 2 s.`,
+        `${MAX_WAITING} ${this.#rules.things} of ${this.#rules.owner ?? 'your organization'} wait for their turn. Nothing was done: ask again in 2 s.`,
         { headers: RETRY },
       );
     this.#waiting.set(owner, turns);

@@ -5,12 +5,14 @@ export const READ_ONLY_CODE = 'QD001';
 
 const TRIGGER = 'refuse_while_read_only';
 
-/** Tables that are written in the read-only state: people, machines, request counts, positions of streams, and the state itself. */
+/** Tables that are written in the read-only state: people, machines, sessions, request counts, positions of streams, and the state itself. */
 const STILL_WRITTEN = [
   'installation',
   'node',
   'rate_window',
   'schema_migration',
+  'sign_in_attempt',
+  'sign_in_session',
   'stream_event',
   'stream_state',
   'user_account',

@@ -39,6 +39,8 @@ test('read-only every table refuses writes whoever asks, reads are answered, and
     'node',
     'rate_window',
     'schema_migration',
+    'sign_in_attempt',
+    'sign_in_session',
     'stream_event',
     'stream_state',
     'user_account',

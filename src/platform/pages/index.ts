@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { notFound } from '#kernel/errors.ts';
+import { takesPasswords } from '#platform/access/takes-passwords.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 /** Page with the headers that keep everything out of it but what it is made of. */
@@ -11,10 +12,10 @@ interface Page {
 }
 
 /** Serves the page where people sign in. It is a client of the API like any other: what it does goes through the operations. */
-export function servePages(app: FastifyInstance, settings: Pick<Settings, 'passwords'>): void {
+export function servePages(app: FastifyInstance, settings: Pick<Settings, 'passwords' | 'oidcIssuer'>): void {
   let page: Page | undefined;
   app.get('/sign-in', { exposeHeadRoute: false }, (_request, reply): FastifyReply => {
-    if (!settings.passwords) throw notFound('Path');
+    if (!takesPasswords(settings)) throw notFound('Path');
     page ??= readPage(new URL('./sign-in.html', import.meta.url));
     return reply.headers(page.headers).send(page.text);
   });

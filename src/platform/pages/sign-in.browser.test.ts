@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { makeLink } from '#resources/sign-in/index.ts';
+import { makeLink } from '#resources/sign-in/links.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { openPage, startBrowser } from '#test/harness/browser.ts';
 
@@ -30,9 +30,15 @@ const open = async (link = '/sign-in') => {
   return page;
 };
 
-const invite = async (admin: Actor, email = `${newId()}@people.example`): Promise<string> =>
-  ok(await admin.post(`/organization/${admin.organizationId}/inviteMember`, { email, role: 'DEVELOPER' }), 201)
+/** Invites in a session of the administrator, as a token would send no link. */
+const invite = async (admin: Actor, email = `${newId()}@people.example`): Promise<string> => {
+  const secret = new URL((await makeLink(app.context, admin.userId)).url).hash.slice(1);
+  const given = { secret, name: `n${newId()}`, password: PASSWORD };
+  const { token } = ok(await app.anonymous('POST', '/signIn/link/redeem', given), 201);
+  const body = { email, role: 'DEVELOPER' };
+  return ok(await app.session(token).post(`/organization/${admin.organizationId}/inviteMember`, body), 201)
     .invitation_link;
+};
 
 const heading = (page: Page, name: string | RegExp) => page.getByRole('heading', { name }).waitFor();
 

@@ -528,9 +528,9 @@ export const SETTINGS = {
   oidcAudience: setting('QUARTERDECK_OIDC_AUDIENCE', '', text, 'Audience that its tokens must carry.'),
   passwords: setting(
     'QUARTERDECK_PASSWORDS',
-    true,
-    bool,
-    'Whether people may sign in with a name and a password; false ends their sessions too, and leaves tokens and the identity provider.',
+    'auto',
+    oneOf('auto', 'true', 'false'),
+    'Whether people may sign in with a name and a password: auto where no identity provider is named. Without it their sessions and links are refused, too.',
   ),
   sessionDays: setting(
     'QUARTERDECK_SESSION_DAYS',

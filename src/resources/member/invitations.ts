@@ -7,6 +7,7 @@ import { grantIn, permits, type Principal, type RolePermissions } from '#platfor
 import { grantOfRole } from '#platform/access/roles.ts';
 import { isSecret, makeSecretText, parseSecretText } from '#platform/access/secret-text.ts';
 import type { Context } from '#platform/context.ts';
+import { takesPasswords } from '#platform/access/takes-passwords.ts';
 import { addressOfApi, signInPage } from '#platform/settings/address.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
@@ -55,8 +56,8 @@ export function guideOf({ settings }: Pick<Context, 'settings'>, ids: { organiza
   const { organization = '{organizationId}', inviteToken = '{inviteId}' } = ids;
   const acceptWith = `POST /organization/${organization}/inviteMember/${inviteToken}`;
   const withProvider = `Sign in at ${settings.oidcIssuer} with the address that was invited, verified there. Then accept in a console of this installation, or send ${acceptWith} with the token of the session.`;
-  const withPassword = `Open the link that the inviter was given when they invited you, with everything behind its #: there you choose a name and a password. This link lacks that part; whoever invited you can withdraw the invitation and send another.`;
-  const message = settings.passwords
+  const withPassword = `Open the link that the inviter was given when they invited you, with everything behind its #: there you choose a name and a password. This link lacks that part. Whoever invited you withdraws the invitation and sends another, in a session of their own: an invitation that an API token sends has no such link.`;
+  const message = takesPasswords(settings)
     ? settings.oidcIssuer
       ? `${withProvider} Or else: ${withPassword}`
       : withPassword
@@ -89,7 +90,9 @@ export async function invite(
   const now = context.clock.now();
   await queries.deleteExpiredInvitation(context.db, scope, email, now);
   const id = newId();
-  const secret = context.settings.passwords ? makeSecretText(PREFIX, id) : undefined;
+  // A token ends, or is revoked, with everything made by it: it lets in nobody who proves no address.
+  const mayLetIn = principal.kind === 'user' && takesPasswords(context.settings);
+  const secret = mayLetIn ? makeSecretText(PREFIX, id) : undefined;
   await refuseTwice(email, () =>
     queries.insertInvitation(context.db, {
       id,
@@ -134,7 +137,7 @@ export async function findInvitationBySecret(
   text: string,
 ): Promise<queries.InvitationRow | undefined> {
   const parts = parseSecretText(PREFIX, text);
-  if (!parts || !context.settings.passwords) return undefined;
+  if (!parts || !takesPasswords(context.settings)) return undefined;
   const row = await queries.findInvitationById(context.db, parts.id);
   return row?.secret_hash && isSecret(row.secret_hash, parts.secret) ? row : undefined;
 }

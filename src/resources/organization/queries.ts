@@ -55,7 +55,7 @@ export const countClusters = (db: Database, id: string) =>
     .where('organization_id', '=', id)
     .executeTakeFirstOrThrow();
 
-/** Tells whether a person is the first administrator. Only people whom the first start creates have no account at an identity provider. */
+/** Tells whether a person is the first administrator. Only people whom the first start creates have no subject. */
 export const isFirstAdministrator = async (db: Database, userId: string): Promise<boolean> => {
   const row = await db.selectFrom('user_account').select('subject').where('id', '=', userId).executeTakeFirst();
   return row?.subject === null;

@@ -1,80 +1,141 @@
 import { createHash } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
+import { LruMap } from 'toad-cache';
 import { AppError } from '#kernel/errors.ts';
+import type { Context } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
+import { Turns } from '#platform/http/turns.ts';
 
 const WINDOW_MS = 15 * 60_000;
 
-/** Failed attempts within a window, over all processes. Whoever knows a name cannot keep its owner out from elsewhere with a few of them. */
+/** Wrong attempts within a window, over all processes. Whoever knows a name cannot keep its owner out from elsewhere with a few of them. */
 const LIMITS = {
-  /** With one name from one address. */
-  pair: 10,
   /** From one address: several people may share it. */
   address: 50,
+  /** With one name from one address. */
+  pair: 10,
   /** With one name from anywhere. */
   name: 200,
 };
 
-/** Attempt that was counted before it is known whether it is right. */
-export interface Attempt {
-  keys: string[];
-  startedAt: Date;
+/** Attempts that are looked at together: each takes a processor for the digest of a password. */
+const turns = new Turns({
+  things: 'attempts to sign in',
+  owner: 'your network',
+  limit: 4,
+  shareOf: () => 2,
+  hasOthersThan: () => true,
+});
+
+/** Keys whose limit is used up, with the end of their window, so that a flood of refused attempts asks the database for nothing. */
+const usedUp = new LruMap<number>(10_000);
+
+/** Visitor who tries something that a secret protects. */
+export interface Visitor {
+  userAgent: string | null;
+  address: string | undefined;
+  signal: AbortSignal;
 }
 
-/** Counts an attempt to sign in. Throws 429 once the limits of the window are used up: nothing was tried then. */
-export const countAttempt = (db: Database, now: Date, address: string | undefined, name: string): Promise<Attempt> => {
-  const from = networkOf(address);
-  const person = name.toLowerCase();
-  return count(db, now, [
-    ['pair', `${person} ${from}`],
-    ['address', from],
-    ['name', person],
-  ]);
-};
+/** Marks an error as that of a wrong guess, which counts, and returns it. */
+export type Wrong = <E extends AppError>(error: E) => E;
 
-/** Counts an attempt to use a one-time link. */
-export const countLinkAttempt = (db: Database, now: Date, address: string | undefined): Promise<Attempt> =>
-  count(db, now, [['address', `link ${networkOf(address)}`]]);
-
-/** Takes back an attempt that was right: only wrong ones use up the limits. */
-export const forgiveAttempt = (db: Database, { keys, startedAt }: Attempt) =>
-  db
-    .updateTable('sign_in_attempt')
-    .set({ used: sql`greatest(used - 1, 0)` })
-    .where('key', 'in', keys)
-    .where('started_at', '=', startedAt)
-    .execute();
-
-async function count(db: Database, now: Date, counted: [keyof typeof LIMITS, string][]): Promise<Attempt> {
+/**
+ * Runs an attempt with a name and a password, or with the secret of a link (`name` is null), in its turn. It counts before anything is looked at,
+ * so that parallel ones count together, and is taken back unless it was wrong. Throws 429 once the limits are used up: nothing was tried
+ * then. Throws 503 where too many wait.
+ */
+export async function attempt<T>(
+  context: Context,
+  { address, signal }: Visitor,
+  name: string | null,
+  work: (wrong: Wrong) => Promise<T>,
+): Promise<T> {
+  const now = context.clock.now();
   const startedAt = new Date(Math.floor(now.getTime() / WINDOW_MS) * WINDOW_MS);
-  const limits = new Map(counted.map(([kind, text]) => [keyOf(kind, text), LIMITS[kind]]));
-  // In one order, so that attempts of several people do not wait for each other in a circle.
-  const keys = [...limits.keys()].sort();
-  const rows = await db
-    .insertInto('sign_in_attempt')
-    .values(keys.map((key) => ({ key, started_at: startedAt, used: 1 })))
-    .onConflict((conflict) =>
-      conflict.columns(['key', 'started_at']).doUpdateSet({ used: sql`least(sign_in_attempt.used + 1, 1000000)` }),
-    )
-    .returning(['key', 'used'])
-    .execute();
-  if (rows.every(({ key, used }) => used <= limits.get(key)!)) return { keys, startedAt };
-  const wait = Math.max(1, Math.ceil((startedAt.getTime() + WINDOW_MS - now.getTime()) / 1000));
+  const limits = limitsOf(networkOf(address, 8), name);
+  refuseUsedUp(
+    limits.map(([key]) => key),
+    now,
+  );
+  const end = await turns.take(networkOf(address, 6));
+  const counted: string[] = [];
+  let isWrong = false;
+  try {
+    if (signal.aborted) throw new AppError('unavailable', 'You left before it was your turn.');
+    for (const [key, limit] of limits) {
+      counted.push(key);
+      if ((await countUp(context.db, key, startedAt)) <= limit) continue;
+      usedUp.set(key, startedAt.getTime() + WINDOW_MS);
+      refuseUsedUp([key], now);
+    }
+    return await work((error) => {
+      isWrong = true;
+      return error;
+    });
+  } finally {
+    end();
+    if (!isWrong) await forgive(context, counted, startedAt);
+  }
+}
+
+/** Returns the keys of an attempt with their limits, in the order in which they count: an address that is refused uses up no name. */
+function limitsOf(network: string, name: string | null): [string, number][] {
+  if (name === null) return [[keyOf('link', network), LIMITS.address]];
+  const person = name.toLowerCase();
+  return [
+    [keyOf('address', network), LIMITS.address],
+    [keyOf('pair', `${person} ${network}`), LIMITS.pair],
+    [keyOf('name', person), LIMITS.name],
+  ];
+}
+
+function refuseUsedUp(keys: string[], now: Date): void {
+  const until = Math.max(0, ...keys.map((key) => usedUp.get(key) ?? 0));
+  if (until <= now.getTime()) return;
+  const wait = Math.max(1, Math.ceil((until - now.getTime()) / 1000));
   throw new AppError('rate_limited', `Too many attempts to sign in failed: try again in ${wait} s.`, {
     headers: { 'Retry-After': String(wait) },
   });
+}
+
+async function countUp(db: Database, key: string, startedAt: Date): Promise<number> {
+  const { used } = await db
+    .insertInto('sign_in_attempt')
+    .values({ key, started_at: startedAt, used: 1 })
+    .onConflict((conflict) =>
+      conflict.columns(['key', 'started_at']).doUpdateSet({ used: sql`least(sign_in_attempt.used + 1, 1000000)` }),
+    )
+    .returning('used')
+    .executeTakeFirstOrThrow();
+  return used;
+}
+
+/** Takes back what was counted, one by one, so that attempts wait for each other in no circle. What happened stands if this fails. */
+async function forgive({ db, log }: Context, keys: string[], startedAt: Date): Promise<void> {
+  try {
+    for (const key of keys)
+      await db
+        .updateTable('sign_in_attempt')
+        .set({ used: sql`greatest(used - 1, 0)` })
+        .where('key', '=', key)
+        .where('started_at', '=', startedAt)
+        .execute();
+  } catch (error) {
+    log.warn({ err: error }, 'an attempt to sign in that was right could not be taken back');
+  }
 }
 
 /** A digest, because people type a password where their name belongs. */
 const keyOf = (kind: string, text: string): string =>
   createHash('sha256').update(`${kind} ${text}`).digest('base64url').slice(0, 32);
 
-/** Returns the network of an address that one customer of a provider has: the address itself, of IPv6 its /64. */
-function networkOf(address: string | undefined): string {
+/** Returns the network of an address that one customer of a provider has: the address itself, of IPv6 its first bytes. */
+function networkOf(address: string | undefined, bytes: number): string {
   if (address === undefined || !ipaddr.isValid(address)) return 'unknown';
   const parsed = ipaddr.process(address);
   if (parsed.kind() === 'ipv4') return parsed.toString();
-  return ipaddr.fromByteArray([...parsed.toByteArray().slice(0, 8), 0, 0, 0, 0, 0, 0, 0, 0]).toString();
+  return ipaddr.fromByteArray(parsed.toByteArray().map((byte, at) => (at < bytes ? byte : 0))).toString();
 }
 
 /** Removes windows in which nothing is counted any more. */

@@ -1,11 +1,11 @@
 import type { Platform } from '#platform/context.ts';
-import { removeOldSessions } from '#platform/access/sessions.ts';
+import type { Database } from '#platform/database/index.ts';
+import { endEverySession, removeOldSessions } from '#platform/access/sessions.ts';
 import { removeOldAttempts } from '#resources/sign-in/attempts.ts';
-import { removeOldLinks } from '#resources/sign-in/queries.ts';
+import { deleteEveryLink, removeOldLinks } from '#resources/sign-in/queries.ts';
 
 export { listPeople } from '#resources/sign-in/queries.ts';
-export { makeLink } from '#resources/sign-in/links.ts';
-export { removePassword, signOut } from '#resources/sign-in/command-line.ts';
+export { makeLinkFor, signOut } from '#resources/sign-in/command-line.ts';
 export { signInRoutes } from '#resources/sign-in/routes.ts';
 
 /** Removes sessions, links and counts that are over. */
@@ -14,4 +14,10 @@ export async function removeOldSignIns({ db, clock }: Pick<Platform, 'db' | 'clo
   await removeOldSessions(db, now);
   await removeOldLinks(db, now);
   await removeOldAttempts(db, now);
+}
+
+/** Ends every session and every one-time link; passwords stay. After a restore, those that ended since the backup must not be valid again. */
+export async function endAllSignIns(db: Database): Promise<void> {
+  await endEverySession(db);
+  await deleteEveryLink(db);
 }

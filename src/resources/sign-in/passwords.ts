@@ -1,6 +1,6 @@
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { AppError, invalidField } from '#kernel/errors.ts';
+import { invalidField } from '#kernel/errors.ts';
 
 /** Digest of a password, with what it takes to make it again. */
 export interface StoredPassword {
@@ -15,15 +15,9 @@ const COSTS = { memory_kib: 19_456, passes: 2 };
 const HASH_BYTES = 32;
 const SALT_BYTES = 16;
 
-/** Digests that are made at a time: each takes a processor for some 50 ms. */
-const AT_ONCE = 2;
-const MOST_WAITING = 40;
-
 const derive = promisify(argon2);
-let running = 0;
-const waiting: (() => void)[] = [];
 
-/** Makes a digest (argon2id) of a password. Throws 503 while too many are asked for. */
+/** Makes a digest (argon2id) of a password. It takes a processor for some 50 ms. */
 export async function hashPassword(password: string): Promise<StoredPassword> {
   const salt = randomBytes(SALT_BYTES);
   return { password_hash: await digest(password, salt, COSTS), password_salt: salt, ...COSTS };
@@ -35,7 +29,7 @@ export async function isPassword(stored: StoredPassword | undefined, password: s
   return stored !== undefined && timingSafeEqual(made, stored.password_hash);
 }
 
-/** Throws 400 for a password that would be guessed first: the person's own name, or one character again and again. */
+/** Throws 400 for a password that is the person's own name, or few characters again and again. */
 export function requireGoodPassword(password: string, names: readonly string[]): void {
   const plain = normal(password).toLowerCase();
   const known = names.filter((name) => name.length > 3).map((name) => name.toLowerCase());
@@ -52,21 +46,6 @@ async function digest(
   salt: Buffer,
   { memory_kib, passes }: Pick<StoredPassword, 'memory_kib' | 'passes'>,
 ): Promise<Buffer> {
-  await turn();
-  try {
-    const parameters = { message: normal(password), nonce: salt, parallelism: 1, tagLength: HASH_BYTES };
-    return await derive('argon2id', { ...parameters, memory: memory_kib, passes });
-  } finally {
-    running--;
-    waiting.shift()?.();
-  }
-}
-
-async function turn(): Promise<void> {
-  if (waiting.length >= MOST_WAITING)
-    throw new AppError('unavailable', 'Too many people sign in at the moment: try again in 2 s.', {
-      headers: { 'Retry-After': '2' },
-    });
-  if (running >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
-  running++;
+  const parameters = { message: normal(password), nonce: salt, parallelism: 1, tagLength: HASH_BYTES };
+  return derive('argon2id', { ...parameters, memory: memory_kib, passes });
 }

@@ -7,7 +7,7 @@ const selectSignIn = (db: Database) =>
 /** Finds who signs in with a name, in upper or lower case. */
 export const findByName = (db: Database, name: string) =>
   selectSignIn(db)
-    .where(sql`lower(name)`, '=', name.toLowerCase())
+    .where(sql`lower(name collate "C")`, '=', name.toLowerCase())
     .executeTakeFirst();
 
 export const findByUser = (db: Database, userId: string) =>
@@ -38,10 +38,18 @@ export const updatePassword = (db: Database, userId: string, password: StoredPas
 export const deleteSignIn = (db: Database, userId: string) =>
   db.deleteFrom('sign_in').where('user_id', '=', userId).execute();
 
+/** Makes a person of this installation. Their subject is none of an identity provider; the first administrator alone has no subject. */
 export const insertPerson = (
   db: Database,
   person: { id: string; nickname: string; first_name: string; last_name: string },
-) => db.insertInto('user_account').values(person).execute();
+) =>
+  db
+    .insertInto('user_account')
+    .values({ ...person, subject: `${SUBJECT_HERE}${person.id}` })
+    .execute();
+
+/** Beginning of the subject of people without an identity provider. Issuers are URLs, so that no subject of theirs begins like this. */
+const SUBJECT_HERE = 'here|';
 
 /** Gives a person names who has none. */
 export const namePerson = (db: Database, id: string, first_name: string, last_name: string) =>
@@ -80,6 +88,8 @@ export const findLink = (db: Database, id: string, lock = false) =>
 
 export const deleteLinkOf = (db: Database, userId: string) =>
   db.deleteFrom('sign_in_link').where('user_id', '=', userId).execute();
+
+export const deleteEveryLink = (db: Database) => db.deleteFrom('sign_in_link').execute();
 
 export const removeOldLinks = (db: Database, now: Date) =>
   db.deleteFrom('sign_in_link').where('expires_at', '<=', now).execute();

@@ -1,13 +1,15 @@
 import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
 import { InviteMember } from '#resources/member/index.ts';
+import type { Visitor } from '#resources/sign-in/attempts.ts';
 import * as schema from '#resources/sign-in/schema.ts';
 import * as service from '#resources/sign-in/service.ts';
 
 const TAG = 'Sign In';
 
-const visitorOf = ({ headers, peer }: Pick<Call, 'headers' | 'peer'>): service.Visitor => ({
+const visitorOf = ({ headers, peer, signal }: Pick<Call, 'headers' | 'peer' | 'signal'>): Visitor => ({
   userAgent: headers['user-agent'] === undefined ? null : String(headers['user-agent']),
   address: peer,
+  signal,
 });
 
 export const signInRoutes: Route[] = [
@@ -23,7 +25,7 @@ export const signInRoutes: Route[] = [
     body: schema.SignInRequest,
     refusesUnknownFields: true,
     answer: { status: 201, body: schema.SignedIn },
-    errors: [403],
+    errors: [401, 403, 429],
     // A digest takes long: it is made outside of any transaction.
     transaction: false,
     handler: (call) => service.signIn(call, call.body, visitorOf(call)),
@@ -40,7 +42,7 @@ export const signInRoutes: Route[] = [
     body: schema.LinkSecretRequest,
     refusesUnknownFields: true,
     answer: { status: 200, body: schema.SignInLink },
-    errors: [403, 404],
+    errors: [403, 404, 429],
     transaction: false,
     handler: (call) => service.lookAtLink(call, call.body.secret, visitorOf(call)),
   }),
@@ -56,7 +58,7 @@ export const signInRoutes: Route[] = [
     body: schema.RedeemRequest,
     refusesUnknownFields: true,
     answer: { status: 201, body: schema.SignedIn },
-    errors: [403, 404, 409],
+    errors: [403, 404, 409, 429],
     transaction: false,
     handler: (call) => service.redeemLink(call, call.body, visitorOf(call)),
   }),

@@ -1,4 +1,4 @@
-import { DateTime, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
+import { DateTime, NAME_PATTERN, named, Nullable, OneOf, Type, Uuid } from '#platform/http/schema.ts';
 
 /** Limits of a password, in characters. The upper one bounds the work of a digest. */
 const PASSWORD_LENGTH = { min: 12, max: 256 } as const;
@@ -15,8 +15,8 @@ const Password = Type.String({ minLength: PASSWORD_LENGTH.min, maxLength: PASSWO
 const GivenPassword = Type.String({ maxLength: 1000 });
 const LinkSecret = Type.String({ minLength: 1, maxLength: 200, description: 'Text behind the # of the link.' });
 const Names = {
-  first_name: Type.Optional(Type.String({ maxLength: 100 })),
-  last_name: Type.Optional(Type.String({ maxLength: 100 })),
+  first_name: Type.Optional(Type.String({ maxLength: 100, pattern: NAME_PATTERN })),
+  last_name: Type.Optional(Type.String({ maxLength: 100, pattern: NAME_PATTERN })),
 };
 
 export const SignInRequest = named(

@@ -1,57 +1,59 @@
 import { AppError, conflict, forbidden, invalidField, notFound, unauthenticated } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
+import { isUuid } from '#platform/settings/organization-rules.ts';
 import { actorOf } from '#platform/access/authenticate.ts';
 import { displayName } from '#platform/access/people.ts';
 import type { Principal } from '#platform/access/principal.ts';
 import { beginSession, endSession, endSessions, listSessions } from '#platform/access/sessions.ts';
 import { inTransaction, type Context } from '#platform/context.ts';
+import { takesPasswords } from '#platform/access/takes-passwords.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
-import { audit } from '#platform/events/audit.ts';
-import { acceptBySecret, findInvitationBySecret, toInvitationView } from '#resources/member/index.ts';
-import { countAttempt, countLinkAttempt, forgiveAttempt } from '#resources/sign-in/attempts.ts';
+import {
+  acceptBySecret,
+  findInvitationBySecret,
+  forgetInvitationSecretsOf,
+  toInvitationView,
+} from '#resources/member/index.ts';
+import { attempt, type Visitor, type Wrong } from '#resources/sign-in/attempts.ts';
+import { tell } from '#resources/sign-in/tell.ts';
 import { findLink } from '#resources/sign-in/links.ts';
 import { hashPassword, isPassword, requireGoodPassword, type StoredPassword } from '#resources/sign-in/passwords.ts';
 import * as queries from '#resources/sign-in/queries.ts';
-
-/** Device of a request, which the list of sessions shows. */
-export interface Visitor {
-  userAgent: string | null;
-  address: string | undefined;
-}
 
 const LINK_IS_OVER =
   'The link is not valid: it was used already, was replaced by another, or is too old. Ask for a new one.';
 
 /** Throws 403 where the installation takes no passwords. */
 function requirePasswords({ settings }: Context): void {
-  if (!settings.passwords)
+  if (!takesPasswords(settings))
     throw forbidden('This installation takes no passwords (QUARTERDECK_PASSWORDS): sign in at its identity provider.');
 }
 
 /** Signs a person in. A wrong name is refused with 401 like a wrong password; after too many of them the refusal is 429. */
 export async function signIn(context: Context, input: { name: string; password: string }, visitor: Visitor) {
   requirePasswords(context);
-  const attempt = await countAttempt(context.db, context.clock.now(), visitor.address, input.name);
-  const found = await queries.findByName(context.db, input.name);
-  const wrong = unauthenticated('The name or the password is wrong.');
-  if (!(await isPassword(found, input.password)) || !found) throw wrong;
-  const session = await inTransaction(context, async (inside) => {
-    // Another password since then ends sessions, of which this would be one.
-    const present = await queries.lockByUser(inside.db, found.user_id);
-    if (!present?.password_hash.equals(found.password_hash)) throw wrong;
-    return begin(inside, found.user_id, present.name, visitor);
+  return attempt(context, visitor, input.name, async (wrong) => {
+    const refusal = unauthenticated('The name or the password is wrong.');
+    const found = await queries.findByName(context.db, input.name);
+    if (!(await isPassword(found, input.password)) || !found) throw wrong(refusal);
+    return inTransaction(context, async (inside) => {
+      // Another password since then ends sessions, of which this would be one.
+      const present = await queries.lockByUser(inside.db, found.user_id);
+      if (!present?.password_hash.equals(found.password_hash)) throw wrong(refusal);
+      return begin(inside, found.user_id, present.name, visitor);
+    });
   });
-  await forgiveAttempt(context.db, attempt);
-  return session;
 }
 
 /** Returns what the secret of a link is for. 404 if it is not valid. Changes nothing: programs that look at links do not use them up. */
 export async function lookAtLink(context: Context, secret: string, visitor: Visitor) {
   requirePasswords(context);
-  const attempt = await countLinkAttempt(context.db, context.clock.now(), visitor.address);
+  return attempt(context, visitor, null, (wrong) => requireLink(context, secret, wrong));
+}
+
+async function requireLink(context: Context, secret: string, wrong: Wrong) {
   const view = (await viewOfInvitation(context, secret)) ?? (await viewOfLink(context, secret));
-  if (!view) throw notFoundLink();
-  await forgiveAttempt(context.db, attempt);
+  if (!view) throw wrong(notFoundLink());
   return view;
 }
 
@@ -83,21 +85,25 @@ export interface RedeemInput {
  */
 export async function redeemLink(context: Context, input: RedeemInput, visitor: Visitor) {
   requirePasswords(context);
-  const attempt = await countLinkAttempt(context.db, context.clock.now(), visitor.address);
-  const view = (await viewOfInvitation(context, input.secret)) ?? (await viewOfLink(context, input.secret));
-  if (!view) throw notFoundLink();
-  const name = input.name ?? view.name;
-  if (name === null) throw invalidField('name', 'is required: choose the name to sign in with');
-  requireGoodPassword(input.password, [name, name.split('@')[0]!, ...('email' in view ? [view.email] : [])]);
-  const password = await hashPassword(input.password);
-  const given = { ...input, name };
-  const session = await inTransaction(context, (inside) =>
-    view.purpose === 'INVITATION'
-      ? joinByInvitation(inside, given, password, visitor)
-      : setByLink(inside, given, password, visitor),
-  );
-  await forgiveAttempt(context.db, attempt);
-  return session;
+  return attempt(context, visitor, null, async (wrong) => {
+    const view = await requireLink(context, input.secret, wrong);
+    const name = input.name ?? view.name;
+    if (name === null) throw invalidField('name', 'is required: choose the name to sign in with');
+    // The command line finds people by id too.
+    if (isUuid(name)) throw invalidField('name', 'must not be a UUID');
+    const own = [name, name.split('@')[0]!, input.first_name, input.last_name, 'email' in view ? view.email : ''];
+    requireGoodPassword(
+      input.password,
+      own.filter((one) => one !== undefined),
+    );
+    const password = await hashPassword(input.password);
+    const given = { ...input, name };
+    return inTransaction(context, (inside) =>
+      view.purpose === 'INVITATION'
+        ? joinByInvitation(inside, given, password, visitor)
+        : setByLink(inside, given, password, visitor),
+    );
+  });
 }
 
 type Given = RedeemInput & { name: string };
@@ -129,9 +135,10 @@ async function setByLink(context: Context, input: Given, password: StoredPasswor
   await queries.namePerson(context.db, userId, input.first_name ?? '', input.last_name ?? '');
   await queries.deleteLinkOf(context.db, userId);
   await endSessions(context.db, userId, null);
+  await forgetInvitationSecretsOf(context.db, userId);
   const principal: Principal = { id: userId, kind: 'user', userId, name: displayName(link), grants: [] };
   const acting = { ...context, actor: actorOf(principal, visitor.userAgent ?? undefined) };
-  await tell(acting, principal, 'by a one-time link');
+  await tell(acting, principal, { password: 'set by a one-time link', sign_in_name: input.name });
   return begin(context, userId, input.name, visitor);
 }
 
@@ -145,21 +152,22 @@ export async function changePassword(
   const sessionId = requireSession(principal);
   const found = await queries.findByUser(context.db, principal.userId);
   if (!found) throw unauthenticated('The session is over: sign in again.');
-  const attempt = await countAttempt(context.db, context.clock.now(), visitor.address, found.name);
-  if (!(await isPassword(found, input.current_password)))
-    throw invalidField('current_password', 'is not your present password');
-  requireGoodPassword(input.password, [found.name, found.name.split('@')[0]!]);
-  const password = await hashPassword(input.password);
-  await inTransaction(context, async (inside) => {
-    const present = await queries.lockByUser(inside.db, principal.userId);
-    if (!present?.password_hash.equals(found.password_hash))
-      throw conflict('The password was changed meanwhile: sign in with the new one.');
-    await queries.updatePassword(inside.db, principal.userId, password);
-    await queries.deleteLinkOf(inside.db, principal.userId);
-    await endSessions(inside.db, principal.userId, sessionId);
-    await tell(inside, principal, 'by themselves');
+  requireGoodPassword(input.password, [found.name, found.name.split('@')[0]!, ...principal.name.split(' ')]);
+  await attempt(context, visitor, found.name, async (wrong) => {
+    if (!(await isPassword(found, input.current_password)))
+      throw wrong(invalidField('current_password', 'is not your present password'));
+    const password = await hashPassword(input.password);
+    await inTransaction(context, async (inside) => {
+      const present = await queries.lockByUser(inside.db, principal.userId);
+      if (!present?.password_hash.equals(found.password_hash))
+        throw conflict('The password was changed meanwhile: sign in with the new one.');
+      await queries.updatePassword(inside.db, principal.userId, password);
+      await queries.deleteLinkOf(inside.db, principal.userId);
+      await endSessions(inside.db, principal.userId, sessionId);
+      await forgetInvitationSecretsOf(inside.db, principal.userId);
+      await tell(inside, principal, { password: 'changed by themselves' });
+    });
   });
-  await forgiveAttempt(context.db, attempt);
 }
 
 /** Lists the sessions of the caller, the newest first. Sessions of an identity provider are not known here. */
@@ -203,17 +211,6 @@ async function begin(context: Context, userId: string, name: string, visitor: Vi
   const device = { userAgent: visitor.userAgent, address: visitor.address ?? null };
   const { id, token, expiresAt } = await beginSession(context, userId, device);
   return { token, session_id: id, user_id: userId, name, expires_at: expiresAt.toISOString() };
-}
-
-/** Tells each organization of the person that their password is another one. */
-async function tell(context: Context, principal: Principal, changed: string): Promise<void> {
-  for (const { organization_id: organizationId } of await queries.organizationsOf(context.db, principal.userId))
-    await audit(context, {
-      organizationId,
-      type: 'UPDATE',
-      target: { type: 'MEMBERS_AND_ROLES', id: principal.userId, name: principal.name },
-      after: { password: `changed ${changed}` },
-    });
 }
 
 const notFoundLink = () => new AppError('not_found', LINK_IS_OVER);

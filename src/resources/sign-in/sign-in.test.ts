@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { makeLink } from '#resources/sign-in/index.ts';
-import { ok, useApp, type Actor, type Answer } from '#test/harness/app.ts';
+import { removeOldSignIns, signOut } from '#resources/sign-in/index.ts';
+import { makeLink } from '#resources/sign-in/links.ts';
+import { ok, useApp, type Actor, type Answer, type Caller } from '#test/harness/app.ts';
 
 const app = useApp({ QUARTERDECK_TRUSTED_PROXIES: '127.0.0.1/32' });
 
@@ -21,14 +22,31 @@ interface Signed {
   name: string;
 }
 
+/** Sessions of administrators by their organization: a token sends no link. */
+const sessions = new Map<string, Caller>();
+
+const sessionOf = async (admin: Actor): Promise<Caller> => {
+  const known = sessions.get(admin.organizationId);
+  if (known) return known;
+  const { url } = await makeLink(app.context, admin.userId);
+  const { token } = await redeem(secretOf(url));
+  const session = app.session(token);
+  sessions.set(admin.organizationId, session);
+  return session;
+};
+
 const invite = async (admin: Actor, changes: object = {}) => {
   const body = { email: `${newId()}@people.example`, role: 'DEVELOPER', ...changes };
-  const invitation = ok(await admin.post(`/organization/${admin.organizationId}/inviteMember`, body), 201);
+  const sender = await sessionOf(admin);
+  const invitation = ok(await sender.post(`/organization/${admin.organizationId}/inviteMember`, body), 201);
   return { ...invitation, secret: secretOf(invitation.invitation_link) };
 };
 
 const redeem = async (secret: string, changes: object = {}, from = visitor()) =>
-  ok<Signed>(await from.post('/signIn/link/redeem', { secret, name: newId(), password: PASSWORD, ...changes }), 201);
+  ok<Signed>(
+    await from.post('/signIn/link/redeem', { secret, name: `n${newId()}`, password: PASSWORD, ...changes }),
+    201,
+  );
 
 /** Makes a member with a password; returns their session. */
 const person = async (admin: Actor, changes: object = {}): Promise<Signed> => {
@@ -59,7 +77,7 @@ describe('the link of an invitation', () => {
     const events = ok(await admin.get(`/organization/${admin.organizationId}/events?targetId=${id}`), 200).events;
     expect(events.map((event: { triggered_by: string }) => event.triggered_by)).toContain('Ada Lovelace');
     ok(await visitor().post('/signIn/link', { secret }), 404);
-    ok(await visitor().post('/signIn/link/redeem', { secret, name: newId(), password: PASSWORD }), 404);
+    ok(await visitor().post('/signIn/link/redeem', { secret, name: `n${newId()}`, password: PASSWORD }), 404);
   });
 
   test('is shown to the inviter alone: neither lists, nor events, nor the database have its secret', async () => {
@@ -77,7 +95,7 @@ describe('the link of an invitation', () => {
     const admin = await app.organization();
     const { secret } = await invite(admin);
     const tries = Array.from({ length: 5 }, () =>
-      visitor().post('/signIn/link/redeem', { secret, name: newId(), password: PASSWORD }),
+      visitor().post('/signIn/link/redeem', { secret, name: `n${newId()}`, password: PASSWORD }),
     );
     const statuses = (await Promise.all(tries)).map(({ status }) => status).sort();
     expect(statuses).toEqual([201, 404, 404, 404, 404]);
@@ -107,7 +125,7 @@ describe('the link of an invitation', () => {
       .where('id', '=', old.id)
       .execute();
     for (const { secret } of [withdrawn, old]) {
-      const name = newId();
+      const name = `n${newId()}`;
       ok(await visitor().post('/signIn/link', { secret }), 404);
       const refused = await visitor().post('/signIn/link/redeem', { secret, name, password: PASSWORD });
       expect(ok(refused, 404).message).toContain('not valid');
@@ -126,10 +144,37 @@ describe('the link of an invitation', () => {
     const body = { email: `${newId()}@people.example`, role: 'ADMIN' };
     const { invitation_link } = ok(await app.session(sender.token).post(`${url}/inviteMember`, body), 201);
     ok(await admin.put(`${url}/member`, { ...change, role_id: idOf('viewer') }), 200);
-    const name = newId();
+    const name = `n${newId()}`;
     const given = { secret: secretOf(invitation_link), name, password: PASSWORD };
     ok(await visitor().post('/signIn/link/redeem', given), 403);
     ok(await signIn(name), 401);
+  });
+
+  test('is none if a token sent it, which ends with what was made by it', async () => {
+    const admin = await app.organization();
+    const body = { email: `${newId()}@people.example` };
+    const sent = ok(await admin.post(`/organization/${admin.organizationId}/inviteMember`, body), 201);
+    expect(sent.invitation_link).toContain(`inviteToken=${sent.id}`);
+    const rows = await app.db.selectFrom('member_invitation').selectAll().where('id', '=', sent.id).execute();
+    expect(rows[0]!.secret_hash).toBeNull();
+    const { pathname, search } = new URL(sent.invitation_link);
+    expect(ok(await app.anonymous('GET', pathname + search), 200).message).toContain('in a session of their own');
+  });
+
+  test('is over when its sender got another password, or was signed out by the operator', async () => {
+    const admin = await app.organization();
+    const [first, second] = [await invite(admin), await invite(admin)];
+    const other = { current_password: PASSWORD, password: 'another horse battery' };
+    ok(await (await sessionOf(admin)).put('/account/password', other), 204);
+    ok(await visitor().post('/signIn/link', { secret: first.secret }), 404);
+    const third = await invite(admin);
+    await signOut(app.context, { userId: admin.userId, name: 'administrator' }, false);
+    for (const { secret } of [second, third]) ok(await visitor().post('/signIn/link', { secret }), 404);
+  });
+
+  test('makes nobody the first administrator: whoever joins makes no organizations', async () => {
+    const { token } = await person(await app.organization());
+    ok(await app.session(token).post('/organization', { name: newId(), plan: 'FREE' }), 403);
   });
 
   test.each([
@@ -137,11 +182,13 @@ describe('the link of an invitation', () => {
     ['a password of few characters', { password: 'abababababab' }, 'password'],
     ['the name as the password', { name: 'ada.lovelace', password: 'ada.lovelace1' }, 'password'],
     ['a name with a space', { name: 'ada lovelace' }, 'name'],
+    ['an id as a name', { name: newId() }, 'name'],
+    ['a name of two lines', { first_name: 'Ada\nLovelace' }, 'first_name'],
     ['no name', { name: undefined }, 'name'],
     ['an unknown field', { admin: true }, 'admin'],
   ])('refuses %s, and stays usable', async (_what, changes, field) => {
     const { secret } = await invite(await app.organization());
-    const body = { secret, name: newId(), password: PASSWORD, ...changes };
+    const body = { secret, name: `n${newId()}`, password: PASSWORD, ...changes };
     expect(ok(await visitor().post('/signIn/link/redeem', body), 400).errors[0].field).toBe(field);
     await redeem(secret);
   });
@@ -169,7 +216,7 @@ describe('a password', () => {
 
   test('that is wrong is refused like a name that nobody has', async () => {
     const { name } = await person(await app.organization());
-    const [wrong, unknown] = [await signIn(name, 'wrong horse battery'), await signIn(newId())];
+    const [wrong, unknown] = [await signIn(name, 'wrong horse battery'), await signIn(`n${newId()}`)];
     expect(ok(wrong, 401)).toEqual({ ...ok(unknown, 401), request_id: wrong.body.request_id });
   });
 
@@ -228,6 +275,38 @@ describe('a password', () => {
     for (let times = 0; times < 11; times++)
       answers.push(await signIn(name, `guess number ${times}`, visitor(`${network}::${times + 1}`)));
     expect(answers.at(-1)!.status).toBe(429);
+  });
+
+  test('is asked of nobody for long: refused guesses use up no attempts of the owner', async () => {
+    const { name } = await person(await app.organization());
+    const attacker = visitor();
+    // Other processes count in the same rows, which is what a flood of them would find.
+    for (let times = 0; times < 60; times++) await signIn(name, `guess number ${times}`, attacker);
+    const used = await app.db.selectFrom('sign_in_attempt').select('used').where('used', '>', 10).execute();
+    expect(used.every((row) => row.used <= 51)).toBe(true);
+    ok(await signIn(name), 201);
+  });
+
+  test('that nobody has is guessed a limited number of times from one address, whatever the names', async () => {
+    const attacker = visitor();
+    const statuses: number[] = [];
+    for (let times = 0; times < 52; times++) statuses.push((await signIn(`n${newId()}`, PASSWORD, attacker)).status);
+    expect(statuses).toEqual([...Array<number>(50).fill(401), 429, 429]);
+  });
+
+  test('that is not set for the fault of others uses up no attempts', async () => {
+    const { secret } = await invite(await app.organization());
+    const home = visitor();
+    for (let times = 0; times < 60; times++)
+      ok(await home.post('/signIn/link/redeem', { secret, name: 'ada', password: 'aaaaaaaaaaaa' }), 400);
+    await redeem(secret, {}, home);
+  });
+
+  test('is right for many who sign in at once', async () => {
+    const { name } = await person(await app.organization());
+    const home = visitor();
+    const answers = await Promise.all(Array.from({ length: 15 }, () => signIn(name, PASSWORD, home)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(15).fill(201));
   });
 
   test('that is right uses up no attempts', async () => {
@@ -345,7 +424,7 @@ describe('the one-time link of a person', () => {
       .where('user_id', '=', userId)
       .execute();
     ok(await visitor().post('/signIn/link', { secret: second }), 404);
-    ok(await visitor().post('/signIn/link/redeem', { secret: second, name: newId(), password: PASSWORD }), 404);
+    ok(await visitor().post('/signIn/link/redeem', { secret: second, name: `n${newId()}`, password: PASSWORD }), 404);
   });
 
   test('is used once by many at once', async () => {
@@ -368,5 +447,33 @@ describe('the one-time link of a person', () => {
     for (let times = 0; times < 60 && status === 404; times++)
       ({ status } = await attacker.post('/signIn/link', { secret: newId() }));
     expect(status).toBe(429);
+  });
+});
+
+describe('what is over', () => {
+  beforeEach(() => app.db.deleteFrom('sign_in_attempt').execute());
+
+  test('is removed: sessions, links and counts', async () => {
+    const admin = await app.organization();
+    const made = await person(admin);
+    const long = new Date(Date.now() - 40 * 24 * 3600_000);
+    await makeLink(app.context, made.user_id);
+    await signIn(made.name, 'wrong horse battery');
+    await app.db.updateTable('sign_in_session').set({ expires_at: long }).where('id', '=', made.session_id).execute();
+    await app.db.updateTable('sign_in_link').set({ expires_at: long }).where('user_id', '=', made.user_id).execute();
+    await app.db.updateTable('sign_in_attempt').set({ started_at: long }).execute();
+    const kept = ok<Signed>(await signIn(made.name), 201);
+    await removeOldSignIns(app.platform);
+    ok(await app.session(kept.token).get('/account'), 200);
+    const left = await app.db.selectFrom('sign_in_session').select('id').where('user_id', '=', made.user_id).execute();
+    expect(left).toEqual([{ id: kept.session_id }]);
+    for (const table of ['sign_in_link', 'sign_in_attempt'] as const)
+      expect(
+        await app.db
+          .selectFrom(table)
+          .selectAll()
+          .where(table === 'sign_in_link' ? ('expires_at' as never) : ('started_at' as never), '<=', long as never)
+          .execute(),
+      ).toEqual([]);
   });
 });

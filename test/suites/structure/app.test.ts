@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
 const FOLDER = 'src/app';
-const MOST_LINES = 1_200;
+const MOST_LINES = 1_210;
 const SQL = /\bsql(<[^`]*>)?`|\.(selectFrom|insertInto|updateTable|deleteFrom)\(/;
 
 const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })

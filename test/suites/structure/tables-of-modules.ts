@@ -186,6 +186,7 @@ export const READS: Exceptions[] = [
       'platform/access': ['api_token', 'api_token_organization', 'member', 'role'],
       'resources/api-token': ['member', 'role', 'user_account'],
       'resources/member': ['role', 'user_account'],
+      'resources/sign-in': ['member', 'organization', 'role', 'sign_in_session'],
       'resources/role': ['api_token', 'member', 'member_invitation'],
     },
   },
@@ -299,6 +300,7 @@ export const WRITES: Exceptions[] = [
     reason: 'The account of a person is theirs: its endpoints edit what sign-in made.',
     uses: {
       'resources/account': ['user_account'],
+      'resources/sign-in': ['user_account'],
       'resources/sign-up': ['user_account'],
     },
   },
