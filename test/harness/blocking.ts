@@ -26,7 +26,7 @@ async function blockedBy(work: () => Promise<unknown>): Promise<number> {
   return longest;
 }
 
-/** Text of one MiB, and the processor time in milliseconds in which a machine with nothing else to do reads and writes it. */
+/** Text of one MiB, with the milliseconds in which an idle machine reads and writes it. */
 const KNOWN_WORK = JSON.stringify(
   Array.from({ length: 20_000 }, (_, id) => ({ id, name: `name ${id}`, list: [id, `${id}`] })),
 );
@@ -46,8 +46,8 @@ function slowness(): number {
 }
 
 /**
- * Returns the least of several measurements of the same work, since garbage collection may fall into any of them, as it would be on a machine
- * with nothing else to do. Ends with the first that is short enough.
+ * Returns the least of several measurements of the same work, as on an idle machine. Garbage collection may fall into any of them. Ends with the
+ * first that is short enough.
  */
 export async function leastBlockedBy(work: () => Promise<unknown>, tries = 8): Promise<number> {
   let least = Infinity;

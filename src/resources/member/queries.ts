@@ -148,6 +148,6 @@ export const deleteInvitationRow = (db: Database, scope: Scope, id: string) =>
 export const listInvitationsBy = (db: Database, scope: Scope, userId: string) =>
   listInvitations(db, scope).where('invitation.invited_by', '=', userId).execute();
 
-/** Makes the links of the invitations that a person sent let nobody in any more; who proves the address may still join. */
+/** Ends the links of the invitations that a person sent; whoever proves the address may still join. */
 export const forgetInvitationSecretsOf = (db: Database, userId: string) =>
   db.updateTable('member_invitation').set({ secret_hash: null }).where('invited_by', '=', userId).execute();

@@ -27,7 +27,7 @@ const turns = new Turns({
   hasOthersThan: () => true,
 });
 
-/** Keys whose limit is used up, with the end of their window, so that a flood of refused attempts asks the database for nothing. */
+/** Keys whose limit is used up, with the end of their window. A flood of refused attempts asks the database for nothing. */
 const usedUp = new LruMap<number>(10_000);
 
 /** Visitor who tries something that a secret protects. */
@@ -41,7 +41,7 @@ export interface Visitor {
 export type Wrong = <E extends AppError>(error: E) => E;
 
 /**
- * Runs an attempt with a name and a password, or with the secret of a link (`name` is null), in its turn. It counts before anything is looked at,
+ * Runs an attempt in its turn: with a password under a name, or with a link (`name` is null). It counts before anything is looked at,
  * so that parallel ones count together, and is taken back unless it was wrong. Throws 429 once the limits are used up: nothing was tried
  * then. Throws 503 where too many wait.
  */
