@@ -22,12 +22,19 @@ const PUBLIC = [
   'getOpenApiDocument',
   'getInvitationGuide',
   'listQoveryIps',
+  'signIn',
+  'getSignInLink',
+  'redeemSignInLink',
 ];
 
 /** Operations that every token may call. They concern the caller alone, or the handler checks the right that body or query require. */
 const AUTHENTICATED = [
   'getAccountInformation',
   'editAccountInformation',
+  'acceptInvitationByLink',
+  'listAccountSessions',
+  'deleteAccountSession',
+  'editAccountPassword',
   'getUserSignUp',
   'createUserSignUp',
   'listAvailableContainerRegistry',

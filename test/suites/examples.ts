@@ -157,6 +157,18 @@ const ABSENT: Record<string, (world: World) => Example> = {
 /** Example calls by operation id, without the path. */
 export const EXAMPLES: Record<string, (world: World) => Example> = {
   editAccountInformation: () => ({ body: { communication_email: 'ada@example.com' } }),
+  signIn: (world) => ({ body: world.signIn }),
+  getSignInLink: (world) => ({ body: { secret: world.invitationSecret } }),
+  redeemSignInLink: (world) => ({
+    body: { secret: world.linkSecret, name: fresh('ada').replace(' ', '-'), password: 'correct horse battery' },
+  }),
+  // These are for sessions; what they answer there is tested in src/resources/sign-in.
+  acceptInvitationByLink: (world) => ({ body: { secret: world.invitationSecret }, refused: 403 }),
+  editAccountPassword: () => ({
+    body: { current_password: 'correct horse battery', password: 'another horse battery' },
+    refused: 403,
+  }),
+  deleteAccountSession: () => ({ refused: 404 }),
   createUserSignUp: () => ({
     body: {
       first_name: 'Ada',

@@ -52,6 +52,12 @@ delete from "service" where "organization_id" = $ and "id" = any($);
 
 delete from "service" where "organization_id" = $ and "id" = any($) and "argo_cd_id" is not null;
 
+delete from "sign_in_link" where "user_id" = $;
+
+delete from "sign_in_session" where "user_id" = $;
+
+delete from "sign_in_session" where "user_id" = $ and "id" not in (select "id" from "sign_in_session" where "user_id" = $ and "expires_at" > $ and "last_used_at" > $ order by "created_at" desc, "id" limit $);
+
 delete from "variable" where "organization_id" = $ and "id" = $;
 
 delete from "webhook" where "organization_id" = $ and "id" = $;
@@ -132,7 +138,7 @@ insert into "mcp_server" ("id", "organization_id", "name", "description", "url",
 
 insert into "member" ("organization_id", "user_id", "role_id") values ($…);
 
-insert into "member_invitation" ("id", "organization_id", "email", "role_id", "invited_by", "invited_with", "expires_at") values ($…);
+insert into "member_invitation" ("id", "secret_hash", "organization_id", "email", "role_id", "invited_by", "invited_with", "expires_at") values ($…);
 
 insert into "metadata_group" ("id", "organization_id", "kind", "name", "scopes", "entries") values ($…);
 
@@ -159,6 +165,14 @@ insert into "service" ("id", "organization_id", "environment_id", "stage_id", "k
 insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "is_skipped", "last_updated_by", "last_updated_with", "spec", "details", "advanced_settings", "created_at") values ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond'), ($…, now() + $ * interval '1 microsecond');
 
 insert into "service" ("id", "organization_id", "environment_id", "stage_id", "kind", "name", "description", "icon_uri", "requires", "last_updated_by", "last_updated_with", "spec", "details") values ($…);
+
+insert into "sign_in" ("user_id", "name", "password_hash", "password_salt", "memory_kib", "passes") values ($…) on conflict ("user_id") do update set "name" = $, "password_hash" = $, "password_salt" = $, "memory_kib" = $, "passes" = $, "updated_at" = now();
+
+insert into "sign_in_attempt" ("key", "started_at", "used") values ($…) on conflict ("key", "started_at") do update set "used" = least(sign_in_attempt.used + 1, 1000000) returning "used";
+
+insert into "sign_in_link" ("id", "user_id", "secret_hash", "created_at", "expires_at") values ($…) on conflict ("user_id") do update set "id" = $, "user_id" = $, "secret_hash" = $, "created_at" = $, "expires_at" = $;
+
+insert into "sign_in_session" ("id", "user_id", "secret_hash", "user_agent", "address", "created_at", "last_used_at", "expires_at") values ($…);
 
 insert into "sign_up" ("id", "user_id", "answers") values ($…) on conflict ("user_id") do update set "answers" = $, "updated_at" = now() returning *;
 
@@ -388,6 +402,8 @@ select "id", ((select count(*) as "total" from (select "id" from "environment" w
 
 select "id", ((select count(*) as "total" from (select "id" from "service" where "organization_id" = $ and "environment_id" = $ and "kind" = $) as "all")) as "page_total" from "service" where "organization_id" = $ and "environment_id" = $ and "kind" = $ order by "created_at", "id" limit $ offset $;
 
+select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."id" = $;
+
 select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."organization_id" = $ and "invitation"."id" = $;
 
 select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."organization_id" = $ order by "invitation"."created_at", "invitation"."id";
@@ -395,6 +411,10 @@ select "invitation".*, "organization"."name" as "organization_name", "organizati
 select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email", ((select count(*) as "total" from (select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."organization_id" = $) as "all")) as "page_total" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."organization_id" = $ order by "invitation"."created_at", "invitation"."id" limit $ offset $;
 
 select "lines" from "failed_instance_log" where "organization_id" = $ and "service_id" = $;
+
+select "link"."id", "link"."user_id", "link"."secret_hash", "link"."expires_at", "person"."nickname", "person"."first_name", "person"."last_name", "person"."email" from "sign_in_link" as "link" inner join "user_account" as "person" on "person"."id" = "link"."user_id" where "link"."id" = $;
+
+select "link"."id", "link"."user_id", "link"."secret_hash", "link"."expires_at", "person"."nickname", "person"."first_name", "person"."last_name", "person"."email" from "sign_in_link" as "link" inner join "user_account" as "person" on "person"."id" = "link"."user_id" where "link"."id" = $ for update of "link";
 
 select "mapping"."argo_cd_id", "mapping"."url", "destination"."name", "destination"."applications", "cluster"."id" as "cluster_id", "cluster"."name" as "cluster_name", "cluster"."cloud_provider", "cluster"."runtime", cluster.spec ->> 'kubernetes' as "kubernetes" from "argo_cd_mapping" as "mapping" inner join "cluster" on "cluster"."id" = "mapping"."cluster_id" left join "argo_cd_destination" as "destination" on "destination"."argo_cd_id" = "mapping"."argo_cd_id" and "destination"."url" = "mapping"."url" and "destination"."organization_id" = "mapping"."organization_id" where "mapping"."organization_id" = $ and true order by "mapping"."created_at", "mapping"."url";
 
@@ -415,6 +435,8 @@ select "name", count(*) over () as "total" from "environment" where "organizatio
 select "onboarding_use_cases", "onboarding_status" from "user_account" where "id" = $;
 
 select "organization"."name" as "organization", "project"."name" as "project", "environment"."name" as "environment", "environment"."mode" from "environment" inner join "project" on "project"."id" = "environment"."project_id" inner join "organization" on "organization"."id" = "environment"."organization_id" where "environment"."organization_id" = $ and "environment"."id" = $;
+
+select "organization_id" from "member" where "user_id" = $ order by "organization_id";
 
 select "organization_id", "service_id" from "custom_domain" where "organization_id" = $ and "domain" = $;
 
@@ -501,6 +523,12 @@ select "stage".*, "environment"."project_id", "environment"."mode", "environment
 select "subject" from "user_account" where "id" = $;
 
 select "url", "cluster_id" from "argo_cd_mapping" where "organization_id" = $ and "argo_cd_id" = $ and "url" = $;
+
+select "user_id", "name", "password_hash", "password_salt", "memory_kib", "passes" from "sign_in" where "user_id" = $;
+
+select "user_id", "name", "password_hash", "password_salt", "memory_kib", "passes" from "sign_in" where "user_id" = $ for update;
+
+select "user_id", "name", "password_hash", "password_salt", "memory_kib", "passes" from "sign_in" where lower(name collate "C") = $;
 
 select "variable".*, "service"."name" as "service_name", "service"."kind" as "service_kind" from "variable" left join "service" on "service"."id" = "variable"."service_id" where "variable"."organization_id" = $ and "variable"."project_id" = $ and "variable"."id" in ( with recursive chain (id, source_id) as ( select id, coalesce(overridden_id, aliased_id) from variable where id = $ union select v.id, coalesce(v.overridden_id, v.aliased_id) from variable v join chain on v.id = chain.source_id ) select id from chain) order by "variable"."created_at", "variable"."id";
 
@@ -708,6 +736,8 @@ select pg_advisory_xact_lock(hashtextextended($, 0));
 
 select sequence, content from job_execution_log where organization_id = $ and execution_id = $ order by sequence desc limit $;
 
+select session.id as session_id, session.secret_hash, session.last_used_at as session_used_at, account.id, account.email, account.email_verified, account.first_name, account.last_name, account.nickname, account.picture_url, account.last_activity_at, coalesce(( select json_agg(json_build_object('organization_id', member.organization_id, 'role', json_build_object('id', "role".id, 'name', "role".name, 'built_in', "role".built_in, 'permissions', "role".permissions)) order by member.created_at, member.organization_id) from member join role on role.id = member.role_id where member.user_id = account.id), '[]') as memberships from sign_in_session session join user_account account on account.id = session.user_id where session.id = $ and session.expires_at > $ and session.last_used_at > $;
+
 select state.epoch <> (select epoch from installation) or state.removed_xid >= pg_snapshot_xmax(pg_current_snapshot()) or exists (select from stream_event where xid >= pg_snapshot_xmax(pg_current_snapshot())) as foreign from stream_state state;
 
 select state.line, state.removed_xid, state.removed_id, last.xid as last_xid, last.id as last_id, exists (select from stream_event late where late.xid >= pg_snapshot_xmin(pg_current_snapshot())) as pending, (state.epoch <> (select epoch from installation) or exists (select from installation where current_timeline() is distinct from coalesce(installation.timeline, '') and current_timeline() is not null)) as line_has_ended, event.* from stream_state state left join lateral ( select xid, id from stream_event where xid < pg_snapshot_xmin(pg_current_snapshot()) order by xid desc, id desc limit 1 ) last on true left join lateral ( select page.xid, page.id, page.organization_id, page.at, page.type, page.project_id, page.environment_id, page.service_id, page.deployment_id, page.data, environment.mode, environment.cluster_id, environment.name as environment_name, project.name as project_name, audit.row as audit from ( select one.* from unnest($::uuid[]) as wanted(id) cross join lateral ( select * from stream_event e where e.organization_id = wanted.id and (e.xid, e.id) > ($::xid8, $::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot()) and e.type = any($::text[]) and ($::uuid is null or e."project_id" = $) and ($::uuid is null or e."environment_id" = $) and (e.type = 'log' or ($::uuid is null or e."service_id" = $)) and ($::uuid is null or e."deployment_id" = $) order by e.xid, e.id limit $ ) one order by one.xid, one.id limit $ ) page -- With limits, so that no plan reads these tables whole, however many rows it expects. left join lateral (select mode, cluster_id, name from environment where environment.id = page.environment_id and environment.organization_id = page.organization_id limit 1) environment on true left join lateral (select name from project where project.id = page.project_id and project.organization_id = page.organization_id limit 1) project on true left join lateral (select to_jsonb(audit_event) as row from audit_event where audit_event.at = page.at and audit_event.id = page.audit_id and audit_event.organization_id = page.organization_id limit 1) audit on true ) event on true order by event.xid, event.id;
@@ -790,6 +820,8 @@ update "job_execution" set "discarded" = $ where "organization_id" = $ and "serv
 
 update "mcp_server" set "name" = $, "description" = $, "url" = $, "headers" = $, "header_names" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
+update "member_invitation" set "secret_hash" = $ where "invited_by" = $;
+
 update "metadata_group" set "name" = $, "scopes" = $, "entries" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "organization" set "name" = $, "plan" = $, "updated_at" = now() where "id" = $;
@@ -823,6 +855,8 @@ update "service" set "version" = version + 1 where "organization_id" = $ and (co
 update "service" set "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "service" set "wanted" = $ where "organization_id" = $ and "id" = $;
+
+update "sign_in_attempt" set "used" = greatest(used - 1, 0) where "key" = $ and "started_at" = $;
 
 update "source_upload" set "requested_at" = now() where "organization_id" = $ and "service_id" = $ and "id" = $ and "stored_at" is not null returning "id";
 

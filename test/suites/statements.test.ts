@@ -41,6 +41,16 @@ const UNSCOPED: [part: RegExp, reason: string][] = [
     'the slug says whose workflow it is',
   ],
   [/^select token\.id, token\.name, token\.secret_hash/, 'whose token it is says the token'],
+  [/^select session\.id as session_id/, 'whose session it is says the session'],
+  [/^select "invitation"\..* where "invitation"\."id" = \$$/, 'the secret of the link is the credential of its reader'],
+  [
+    /^select "organization_id" from "member" where "user_id" = \$/,
+    'each organization of a person is told of their password',
+  ],
+  [
+    /^update "member_invitation" set "secret_hash" = \$ where "invited_by" = \$$/,
+    'links that a person sent end with their password, in each organization',
+  ],
 ];
 
 let tenant: Set<string>;

@@ -13,6 +13,7 @@ import { insertRestore } from '#services/kinds/database/backups/queries.ts';
 import { findServiceById } from '#services/service/queries.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
+import { makeLink } from '#resources/sign-in/links.ts';
 import { SAMPLES } from './kinds/samples.ts';
 
 /** Organization with one of each thing that a path of the API names. */
@@ -46,6 +47,10 @@ export interface World {
   projectSecretId: string;
   /** Second variable of the project, without overrides. */
   secondVariableId: string;
+  /** Name and password of the administrator, the secret of a one-time link for the other one, and of an invitation. */
+  signIn: { name: string; password: string };
+  linkSecret: string;
+  invitationSecret: string;
   /** Returns the path of a route with the ids of this world. Throws if a parameter has no entry here. */
   pathOf(route: Pick<Route, 'method' | 'path'>): string;
 }
@@ -186,16 +191,38 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
   // No webhook has the id: what a provider calls is tested in src/services/pushes.
   values.gitWebhookId = newId();
   values.variableId = values['application/environmentVariableId']!;
+  const { sessionId, ...people } = await peopleOf(app, admin, stranger);
+  values.sessionId = sessionId;
   return {
     admin,
     stranger,
     ...main,
+    ...people,
     alertReceiverId: values.alertReceiverId!,
     bodies: services.bodies,
     ...(await moreOf(admin, main, values)),
     pathOf: (route) => fill(route, values),
   };
 }
+
+/** Signs the administrator in, who invites a person. */
+async function peopleOf(app: TestApp, admin: Actor, stranger: Actor) {
+  const linkOf = async ({ userId }: Actor) => fragmentOf((await makeLink(app.context, userId)).url);
+  const signIn = { name: `n${newId()}`, password: 'correct horse battery' };
+  const given = { ...signIn, secret: await linkOf(admin) };
+  const { token, session_id: sessionId } = ok(await app.anonymous('POST', '/signIn/link/redeem', given), 201);
+  const invitation = { email: `${newId()}@people.example` };
+  const url = `/organization/${admin.organizationId}/inviteMember`;
+  const { invitation_link: link } = ok(await app.session(token).post(url, invitation), 201);
+  return {
+    signIn,
+    sessionId: sessionId as string,
+    linkSecret: await linkOf(stranger),
+    invitationSecret: fragmentOf(link),
+  };
+}
+
+const fragmentOf = (url: string): string => new URL(url).hash.slice(1);
 
 /** Head of the pull request that waits for an approval. */
 export const FORK_HEAD = 'a'.repeat(40);

@@ -82,10 +82,10 @@ export const signInRoutes: Route[] = [
     path: '/account/session',
     tag: TAG,
     summary: 'List your sessions',
-    description: 'Answers the sessions that began with your password and are not over, the newest first.',
+    description:
+      'Answers the sessions that began with your password and are not over, the newest first. In one of them only: a token is answered an empty list.',
     action: 'authenticated',
     answer: { status: 200, body: schema.SessionList },
-    errors: [403],
     handler: (call) => service.listOwnSessions(call, call.principal),
   }),
   defineRoute({
@@ -94,10 +94,9 @@ export const signInRoutes: Route[] = [
     path: '/account/session/{sessionId}',
     tag: TAG,
     summary: 'End a session of yours',
-    description: 'It holds from the next request on, for open streams within three seconds.',
+    description: 'It holds from the next request on, for open streams within three seconds. For sessions only.',
     action: 'authenticated',
     answer: { status: 204, body: null },
-    errors: [403],
     handler: (call) => service.endOwnSession(call, call.principal, call.params.sessionId),
   }),
   defineRoute({

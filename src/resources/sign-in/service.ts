@@ -170,9 +170,9 @@ export async function changePassword(
   });
 }
 
-/** Lists the sessions of the caller, the newest first. Sessions of an identity provider are not known here. */
+/** Lists the sessions of the caller, the newest first: none for a token, and for whoever signed in at an identity provider. */
 export async function listOwnSessions({ db, clock }: Context, principal: Principal) {
-  requireSession(principal);
+  if (principal.sessionId === undefined) return { results: [] };
   const rows = await listSessions(db, principal.userId, clock.now()).execute();
   const results = rows.map((row) => ({
     id: row.id,
@@ -186,10 +186,9 @@ export async function listOwnSessions({ db, clock }: Context, principal: Princip
   return { results };
 }
 
-/** Ends a session of the caller, which may be the present one. */
+/** Ends a session of the caller, which may be the present one. A token has none. */
 export async function endOwnSession({ db }: Context, principal: Principal, id: string): Promise<void> {
-  requireSession(principal);
-  if (!(await endSession(db, principal.userId, id))) throw notFound('Session');
+  if (principal.sessionId === undefined || !(await endSession(db, principal.userId, id))) throw notFound('Session');
 }
 
 /** Makes the caller a member by the link of an invitation: for who has an account already, here or at an identity provider. */
