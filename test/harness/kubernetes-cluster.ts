@@ -75,7 +75,8 @@ async function startComponents(layout: Layout): Promise<string> {
   await waitFor('containerd', () => isThere(containerdSocket(folder)));
   const images = importBaseImages(folder, programs.ctr);
   const certificate = path.join(folder, 'certificates/apiserver.crt');
-  await waitFor('the certificate of the API server', () => isThere(certificate));
+  // Its key is written behind it: a certificate alone may be there in part.
+  await waitFor('the certificate of the API server', () => isThere(certificate.replace(/crt$/, 'key')));
   const kubeconfig = makeKubeconfig(layout, await readFile(certificate, 'utf8'), token);
   await writeFiles(folder, { kubeconfig });
   const api = new KubernetesApi(kubeconfig);
