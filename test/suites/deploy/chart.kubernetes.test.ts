@@ -254,10 +254,10 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     expect((await ask('GET', '/organization')).results).toHaveLength(1);
   });
 
-  test('deploys to the cluster that it runs in, with the account of its pods', { timeout: 120_000 }, async () => {
+  test('deploys to the cluster that it runs in, with the account of its pods', { timeout: 400_000 }, async () => {
     const [organization] = (await ask('GET', '/organization')).results;
     const clusters = async () => (await ask('GET', `/organization/${organization.id}/cluster`)).results;
-    await expect.poll(clusters, { timeout: 60_000 }).toMatchObject([{ name: 'local', status: 'DEPLOYED' }]);
+    await expect.poll(clusters, { timeout: 180_000 }).toMatchObject([{ name: 'local', status: 'DEPLOYED' }]);
     const [{ id: clusterId }] = await clusters();
     const project = await ask('POST', `/organization/${organization.id}/project`, { name: 'shop' });
     const made = { name: 'shop', cluster_id: clusterId };
@@ -279,7 +279,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
       })
     ).id;
     await ask('POST', `/container/${container}/deploy`);
-    await expect.poll(state, { timeout: 60_000 }).toBe('DEPLOYED');
+    await expect.poll(state, { timeout: 180_000 }).toBe('DEPLOYED');
     await expect.poll(served).toBe('release 1');
   });
 
@@ -294,7 +294,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
 
   test(
     'is upgraded under load: no request fails, and a deployment meanwhile is carried out',
-    { timeout: 180_000 },
+    { timeout: 300_000 },
     async () => {
       const before = await podsOf('api');
       for (const pod of [...before, ...(await podsOf('worker'))]) expect(await errorsOf(pod), pod).toEqual([]);
@@ -302,7 +302,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
       const upgrade = apply({ settings: { QUARTERDECK_WORKER_SLOTS: 4 } });
       await ask('POST', `/container/${container}/deploy`, { image_tag: '2' });
       await upgrade;
-      await expect.poll(state, { timeout: 60_000 }).toBe('DEPLOYED');
+      await expect.poll(state, { timeout: 180_000 }).toBe('DEPLOYED');
       const { sent, failures } = await endLoad();
       expect(failures).toEqual([]);
       expect(sent).toBeGreaterThan(100);
@@ -311,13 +311,13 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     },
   );
 
-  test('goes on when one pod of each role is killed', { timeout: 120_000 }, async () => {
+  test('goes on when one pod of each role is killed', { timeout: 300_000 }, async () => {
     const victims = [(await podsOf('api'))[0]!, (await podsOf('worker'))[0]!];
     const processes = (await Promise.all(victims.map(processesOf))).flat();
     expect(processes.length).toBeGreaterThanOrEqual(2);
     await ask('POST', `/container/${container}/deploy`, { image_tag: '1' });
     for (const pid of processes) process.kill(pid, 'SIGKILL');
-    await expect.poll(() => state().catch(() => 'refused'), { timeout: 90_000 }).toBe('DEPLOYED');
+    await expect.poll(() => state().catch(() => 'refused'), { timeout: 240_000 }).toBe('DEPLOYED');
     await expect.poll(served).toBe('release 1');
   });
 
