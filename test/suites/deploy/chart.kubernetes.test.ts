@@ -53,7 +53,7 @@ const helm = (...args: string[]) =>
 async function apply(change: object = {}): Promise<string> {
   await writeFile(path.join(folder, 'change.json'), JSON.stringify(change));
   const values = ['values.json', 'change.json'].flatMap((file) => ['--values', path.join(folder, file)]);
-  const args = ['upgrade', '--install', RELEASE, 'deploy/chart', ...values, '--wait', '--timeout', '110s'];
+  const args = ['upgrade', '--install', RELEASE, 'deploy/chart', ...values, '--wait', '--timeout', '240s'];
   return (await helm(...args, '--create-namespace')).stdout;
 }
 
@@ -238,7 +238,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     expect(await refusal(database, ...all, 'httpRoute.host=b.example', 'httpRoute.parentRefs[0].name=public')).toBe('');
   });
 
-  test('is installed by its chart, and its notes lead to a token', { timeout: 120_000 }, async () => {
+  test('is installed by its chart, and its notes lead to a token', { timeout: 260_000 }, async () => {
     const notes = await apply();
     expect(await podsOf('api')).toHaveLength(2);
     expect(await podsOf('worker')).toHaveLength(2);
@@ -294,7 +294,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
 
   test(
     'is upgraded under load: no request fails, and a deployment meanwhile is carried out',
-    { timeout: 300_000 },
+    { timeout: 460_000 },
     async () => {
       const before = await podsOf('api');
       for (const pod of [...before, ...(await podsOf('worker'))]) expect(await errorsOf(pod), pod).toEqual([]);
@@ -321,7 +321,7 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
     await expect.poll(served).toBe('release 1');
   });
 
-  test('is restored from a backup, in the pod for maintenance', { timeout: 120_000 }, async () => {
+  test('is restored from a backup, in the pod for maintenance', { timeout: 300_000 }, async () => {
     const [worker] = await podsOf('worker');
     expect(await program(worker!, 'backup', '--output', '/tmp/it.backup')).toMatchObject({ status: 'Success' });
     const file = await holdFile();
@@ -344,9 +344,9 @@ describe.skipIf(cluster.directory === null)('the control plane on Kubernetes', (
 
   test(
     'leaves the key of the vault when it is uninstalled, and what it has deployed',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async () => {
-      await helm('uninstall', RELEASE, '--wait', '--timeout', '50s');
+      await helm('uninstall', RELEASE, '--wait', '--timeout', '120s');
       const left = async (collection: string) =>
         (await api.list(collection)).map(({ metadata }) => metadata.name).filter((name) => name.includes(RELEASE));
       const namespace = `namespaces/${NAMESPACE}`;
