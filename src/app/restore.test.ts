@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
-import { accept } from '#app/restore.ts';
+import { accept, holdAll } from '#app/restore.ts';
 import { enterReadOnly, readInstallation } from '#platform/installation/index.ts';
+import { newId } from '#kernel/ids.ts';
+import { makeLink } from '#resources/sign-in/links.ts';
 import { ok, useApp } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 
@@ -40,6 +42,24 @@ test('asked for, what waited goes on and what is missing is looked after', async
   expect(done).toMatchObject({ epoch: 8, cancelled: 0 });
   expect(done.applied).toBeGreaterThan(0);
   expect([await state(), await held()]).toEqual(['DEPLOYMENT_QUEUED', false]);
+});
+
+test('sessions and links of the backup are over, and people sign in while nothing else is written', async () => {
+  const { userId } = await app.organization();
+  const secretOf = async () => new URL((await makeLink(app.context, userId)).url).hash.slice(1);
+  const given = { name: `n${newId()}`, password: 'correct horse battery' };
+  const { token } = ok(await app.anonymous('POST', '/signIn/link/redeem', { ...given, secret: await secretOf() }), 201);
+  const link = await secretOf();
+  await app.db.transaction().execute((db) => holdAll({ ...app.context, db }, new Date()));
+  ok(await app.session(token).get('/account'), 401);
+  ok(await app.anonymous('POST', '/signIn/link', { secret: link }), 404);
+  const anew = ok(await app.anonymous('POST', '/signIn', given), 201);
+  await app.db
+    .updateTable('sign_in_session')
+    .set({ last_used_at: new Date(Date.now() - 3600_000) })
+    .execute();
+  ok(await app.session(anew.token).get('/account'), 200);
+  await accept(app, { applyMissing: false, runWaiting: false, worldEpoch: 0 });
 });
 
 test('there is nothing to accept where nothing was restored', async () => {

@@ -68,7 +68,7 @@ export interface Restored {
 }
 
 /** Ends what ran, holds what should run, and lets nothing be written from then on. */
-async function holdAll(context: Context, takenAt: Date): Promise<number> {
+export async function holdAll(context: Context, takenAt: Date): Promise<number> {
   const { db } = context;
   await endExecutions(
     context,

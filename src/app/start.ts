@@ -1,3 +1,4 @@
+import { httpUrl } from '#platform/settings/address.ts';
 import { ApiAnnouncement } from '#platform/machines/directory.ts';
 import { requireMachine } from '#platform/machines/elsewhere.ts';
 import type { AddressInfo } from 'node:net';
@@ -135,7 +136,7 @@ export async function start(
       const background = await base.patiently(() => BackgroundSwitch.start(base, begin));
       onStop('background', () => background.stop());
     }
-    const operationsUrl = `http://${bracketed(settings.host)}:${settings.operationsPort}`;
+    const operationsUrl = httpUrl(settings.host, settings.operationsPort);
     readiness.isStarted = true;
     return { base, settings, runtimes, url, operationsUrl, first, runtime, stop };
   } catch (error) {
@@ -157,5 +158,3 @@ async function listen(server: import('node:http').Server, settings: Settings): P
   });
   settings.operationsPort = (server.address() as AddressInfo).port;
 }
-
-const bracketed = (host: string): string => (host.includes(':') ? `[${host}]` : host);

@@ -1,3 +1,4 @@
+import { httpUrl } from '#platform/settings/address.ts';
 import { existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { Listr } from 'listr2';
@@ -28,7 +29,7 @@ interface Demo {
 export async function demoCommand(settings: Settings, options: { remove?: true; keep?: true }): Promise<void> {
   const running = (await answersReady(settings)) ? undefined : await startShowing(settings, createQuietLog());
   try {
-    const url = running?.url ?? `http://${settings.host}:${settings.port}`;
+    const url = running?.url ?? httpUrl(settings.host, settings.port);
     if (running && !running.url) throw new Error('The demo needs the API: QUARTERDECK_ROLE=worker has none.');
     print(`${running ? 'Started a service' : 'Using the service that runs'} at ${url}.`);
     const removed = await deployAndRemove({ api: new ApiClient(url, readToken(settings)) }, options);

@@ -77,7 +77,7 @@ async function welcome(running: Running, milliseconds: number): Promise<string> 
 /** Makes the link by which the first administrator signs in with a browser. */
 async function firstLink({ base, settings }: Running, administratorId: string): Promise<string[]> {
   const context = systemContext({ ...base.platform, settings }, 'quarterdeck start');
-  const { url } = await makeLinkFor(context, { userId: administratorId, name: 'administrator' });
+  const { url } = await makeLinkFor(context, administratorId);
   return ['Your own account in a browser, once, within 24 hours:', '', `  ${url}`];
 }
 

@@ -1,3 +1,4 @@
+import { httpUrl } from '#platform/settings/address.ts';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
@@ -90,7 +91,7 @@ function clientOf(settings: Settings, { url: wanted, tokenFile: file }: UpOption
 /** Returns the address of the service with these settings, as this machine reaches it. */
 function addressOf({ host, port }: Settings): string {
   const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  return `http://${local.includes(':') ? `[${local}]` : local}:${port}`;
+  return httpUrl(local, port);
 }
 
 function readToken(file: string): string {

@@ -1,7 +1,7 @@
 import { withBase } from '#cli/base.ts';
 import { print, printAside } from '#cli/print.ts';
 import { printTable } from '#cli/table.ts';
-import { displayName } from '#platform/access/people.ts';
+import { displayName, issuerOf } from '#platform/access/people.ts';
 import { systemContext } from '#platform/context.ts';
 import { takesPasswords } from '#platform/access/takes-passwords.ts';
 import { signInPage } from '#platform/settings/address.ts';
@@ -23,12 +23,11 @@ export async function listUsersCommand(settings: Settings): Promise<void> {
   printTable([['ID', 'SHOWN AS', 'SIGNS IN', 'ORGANIZATIONS', 'LAST SEEN'], ...rows]);
 }
 
-const namedOf = (person: Person) => ({ userId: person.id, name: displayName(person) });
-
 /** Says how a person signs in. */
 function waysOf({ sign_in_name: name, subject, sessions }: Person): string {
   if (name !== null) return `as ${name} (sessions: ${sessions})`;
-  return subject === null || subject.startsWith('here|') ? 'not yet' : `at ${subject.split('|')[0]}`;
+  const issuer = issuerOf(subject);
+  return issuer === null ? 'not yet' : `at ${issuer}`;
 }
 
 /** Prints a one-time link by which a person sets name and password; nothing of it is stored in the clear. */
@@ -40,7 +39,7 @@ export async function makeUserLinkCommand(settings: Settings, wanted: string): P
   const { person, link } = await withBase(settings, async ({ platform }) => {
     const found = choosePerson(await listPeople(platform.db), wanted);
     const context = systemContext(platform, 'quarterdeck user');
-    return { person: found, link: await makeLinkFor(context, namedOf(found)) };
+    return { person: found, link: await makeLinkFor(context, found.id) };
   });
   printAside(
     `Link for ${displayName(person)}, once, until ${link.expiresAt.toISOString()}. Whoever opens it can do everything that they may:`,
@@ -58,7 +57,7 @@ export async function signOutUserCommand(
   const { person, ended } = await withBase(settings, async ({ platform }) => {
     const found = choosePerson(await listPeople(platform.db), wanted);
     const context = systemContext(platform, 'quarterdeck user');
-    const count = await signOut(context, namedOf(found), options.removePassword === true);
+    const count = await signOut(context, found.id, options.removePassword === true);
     return { person: found, ended: count };
   });
   print(

@@ -18,6 +18,16 @@ export interface Person {
   pictureUrl: string;
 }
 
+/** Beginning of the subject of people without an identity provider. Issuers are URLs: no subject of theirs begins like this. */
+const SUBJECT_HERE = 'here|';
+
+/** Returns the subject of a person who has no account at an identity provider. */
+export const subjectHere = (userId: string): string => `${SUBJECT_HERE}${userId}`;
+
+/** Returns the identity provider of a person by their subject; null for whoever has none. */
+export const issuerOf = (subject: string | null): string | null =>
+  subject === null || subject.startsWith(SUBJECT_HERE) ? null : subject.split('|', 1)[0]!;
+
 /** Least milliseconds between two records of a person's last activity. */
 export const ACTIVITY_MS = 5 * 60_000;
 

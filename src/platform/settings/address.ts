@@ -1,8 +1,12 @@
 import type { Settings } from '#platform/settings/index.ts';
 
+/** Returns the URL of a server without a path; an IPv6 address gets its brackets (RFC 3986 §3.2.2). */
+export const httpUrl = (host: string, port: number): string =>
+  `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+
 /** Returns the address under which people reach the API, without a slash at its end. */
 export const addressOfApi = ({ baseUrl, host, port }: Pick<Settings, 'baseUrl' | 'host' | 'port'>): string =>
-  baseUrl || `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  baseUrl || httpUrl(host, port);
 
 /**
  * Returns the address of the page where people sign in. The secret of a one-time link is in the fragment, which browsers do not send: it

@@ -536,7 +536,7 @@ export const SETTINGS = {
     'QUARTERDECK_SESSION_DAYS',
     30,
     integer(1, 365),
-    'Days after which who has signed in with a password must do so again; after 7 days without a request in any case.',
+    'Days after which who has signed in with a password must do so again; after 7 days in which nothing uses the session in any case.',
   ),
   terraformStatePort: setting(
     'QUARTERDECK_TERRAFORM_STATE_PORT',

@@ -1,3 +1,4 @@
+import { addressOfApi } from '#platform/settings/address.ts';
 import type { Call } from '#platform/http/route.ts';
 import type { EventQuery } from '#resources/event/schema.ts';
 
@@ -11,9 +12,8 @@ export function linkTo(
   call: Pick<Call<unknown, { organizationId: string }, EventQuery>, 'settings' | 'headers' | 'params' | 'query'>,
 ) {
   const { settings, headers, params, query } = call;
-  const own = `http://${settings.host}:${settings.port}`;
   const used = `http://${String(headers.host)}`;
-  const base = settings.baseUrl || (URL.canParse(used) ? used : own);
+  const base = !settings.baseUrl && URL.canParse(used) ? used : addressOfApi(settings);
   return (token: { continueToken?: string; stepBackToken?: string }): string => {
     const url = new URL(`${base}/organization/${params.organizationId}/events`);
     for (const [name, value] of Object.entries(query))

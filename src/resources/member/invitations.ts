@@ -55,15 +55,20 @@ const linkOf = ({ settings }: Context, row: queries.InvitationRow): string =>
 export function guideOf({ settings }: Pick<Context, 'settings'>, ids: { organization?: string; inviteToken?: string }) {
   const { organization = '{organizationId}', inviteToken = '{inviteId}' } = ids;
   const acceptWith = `POST /organization/${organization}/inviteMember/${inviteToken}`;
-  const withProvider = `Sign in at ${settings.oidcIssuer} with the address that was invited, verified there. Then accept in a console of this installation, or send ${acceptWith} with the token of the session.`;
-  const withPassword = `Open the link that the inviter was given when they invited you, with everything behind its #: there you choose a name and a password. This link lacks that part. Whoever invited you withdraws the invitation and sends another, in a session of their own: an invitation that an API token sends has no such link.`;
-  const message = takesPasswords(settings)
-    ? settings.oidcIssuer
-      ? `${withProvider} Or else: ${withPassword}`
-      : withPassword
-    : settings.oidcIssuer
-      ? withProvider
-      : `Nobody can sign in at this installation yet: its operator sets QUARTERDECK_PASSWORDS=true, or QUARTERDECK_OIDC_ISSUER and QUARTERDECK_OIDC_AUDIENCE. Then sign in with the address that was invited and send ${acceptWith}. Until then an administrator can give you an API token with the role that you were invited to: POST /organization/${organization}/apiToken with name and role_id, or quarterdeck token create with a scope on the machine. Such a token acts for whoever made it, not for you: events name them, it never does more than they may, and it ends when they leave. A token that acts as an invited person does not exist.`;
+  const ways = [
+    ...(settings.oidcIssuer
+      ? [
+          `Sign in at ${settings.oidcIssuer} with the address that was invited, verified there. Then accept in a console of this installation, or send ${acceptWith} with the token of the session.`,
+        ]
+      : []),
+    ...(takesPasswords(settings)
+      ? [
+          `Open the link that the inviter was given when they invited you, with everything behind its #: there you choose a name and a password. This link lacks that part. Whoever invited you withdraws the invitation and sends another, in a session of their own: an invitation that an API token sends has no such link.`,
+        ]
+      : []),
+  ];
+  const none = `Nobody can sign in at this installation yet: its operator sets QUARTERDECK_PASSWORDS=true, or QUARTERDECK_OIDC_ISSUER and QUARTERDECK_OIDC_AUDIENCE. Then sign in with the address that was invited and send ${acceptWith}. Until then an administrator can give you an API token with the role that you were invited to: POST /organization/${organization}/apiToken with name and role_id, or quarterdeck token create with a scope on the machine. Such a token acts for whoever made it, not for you: events name them, it never does more than they may, and it ends when they leave. A token that acts as an invited person does not exist.`;
+  const message = ways.join(' Or else: ') || none;
   return { message, sign_in_at: settings.oidcIssuer || null, accept_with: acceptWith };
 }
 
@@ -114,18 +119,20 @@ export async function invite(
 
 /** Returns an invitation for members who may see it and for the invited person; 404 for all others. */
 export async function getInvitation(context: Context, principal: Principal, organizationId: string, id: string) {
+  return toInvitationView(context, await requireVisible(context, principal, organizationId, id));
+}
+
+async function requireVisible(context: Context, principal: Principal, organizationId: string, id: string) {
   const row = await queries.findInvitation(context.db, { organizationId }, id);
   if (!row || !(permits(principal, 'member.read', { organizationId }) || (await isFor(context, principal, row))))
     throw notFound('Invitation');
-  return toInvitationView(context, row);
+  return row;
 }
 
 /** Makes the invited person a member. Only they can do this, in a session of their own (docs/contributing/rules.md 25). */
 export async function accept(context: Context, principal: Principal, organizationId: string, id: string) {
-  const scope = { organizationId };
-  await queries.lockInvitation(context.db, scope, id);
-  await getInvitation(context, principal, organizationId, id);
-  const row = (await queries.findInvitation(context.db, scope, id))!;
+  await queries.lockInvitation(context.db, { organizationId }, id);
+  const row = await requireVisible(context, principal, organizationId, id);
   if (principal.kind !== 'user' || !(await isFor(context, principal, row)))
     throw forbidden(`This invitation is for ${row.email}: they accept it in a session with that verified address.`);
   return join(context, principal, row);

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
-import { LruMap } from 'toad-cache';
 import { AppError } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
@@ -27,9 +26,6 @@ const turns = new Turns({
   hasOthersThan: () => true,
 });
 
-/** Keys whose limit is used up, with the end of their window. A flood of refused attempts asks the database for nothing. */
-const usedUp = new LruMap<number>(10_000);
-
 /** Visitor who tries something that a secret protects. */
 export interface Visitor {
   userAgent: string | null;
@@ -54,28 +50,23 @@ export async function attempt<T>(
   const now = context.clock.now();
   const startedAt = new Date(Math.floor(now.getTime() / WINDOW_MS) * WINDOW_MS);
   const limits = limitsOf(networkOf(address, 8), name);
-  refuseUsedUp(
-    limits.map(([key]) => key),
-    now,
-  );
   const end = await turns.take(networkOf(address, 6));
   const counted: string[] = [];
   let isWrong = false;
   try {
     if (signal.aborted) throw new AppError('unavailable', 'You left before it was your turn.');
     for (const [key, limit] of limits) {
+      if (!(await countUp(context.db, key, startedAt, limit))) throw tooMany(startedAt, now);
       counted.push(key);
-      if ((await countUp(context.db, key, startedAt)) <= limit) continue;
-      usedUp.set(key, startedAt.getTime() + WINDOW_MS);
-      refuseUsedUp([key], now);
     }
     return await work((error) => {
       isWrong = true;
       return error;
     });
   } finally {
-    end();
+    // Before the next one's turn, which counts too.
     if (!isWrong) await forgive(context, counted, startedAt);
+    end();
   }
 }
 
@@ -90,25 +81,27 @@ function limitsOf(network: string, name: string | null): [string, number][] {
   ];
 }
 
-function refuseUsedUp(keys: string[], now: Date): void {
-  const until = Math.max(0, ...keys.map((key) => usedUp.get(key) ?? 0));
-  if (until <= now.getTime()) return;
-  const wait = Math.max(1, Math.ceil((until - now.getTime()) / 1000));
-  throw new AppError('rate_limited', `Too many attempts to sign in failed: try again in ${wait} s.`, {
+function tooMany(startedAt: Date, now: Date): AppError {
+  const wait = Math.max(1, Math.ceil((startedAt.getTime() + WINDOW_MS - now.getTime()) / 1000));
+  return new AppError('rate_limited', `Too many attempts to sign in failed: try again in ${wait} s.`, {
     headers: { 'Retry-After': String(wait) },
   });
 }
 
-async function countUp(db: Database, key: string, startedAt: Date): Promise<number> {
-  const { used } = await db
+/** Counts an attempt unless the limit is reached; returns whether it did. A refused one writes nothing. */
+async function countUp(db: Database, key: string, startedAt: Date, limit: number): Promise<boolean> {
+  const row = await db
     .insertInto('sign_in_attempt')
     .values({ key, started_at: startedAt, used: 1 })
     .onConflict((conflict) =>
-      conflict.columns(['key', 'started_at']).doUpdateSet({ used: sql`least(sign_in_attempt.used + 1, 1000000)` }),
+      conflict
+        .columns(['key', 'started_at'])
+        .doUpdateSet({ used: sql`sign_in_attempt.used + 1` })
+        .where('sign_in_attempt.used', '<', limit),
     )
     .returning('used')
-    .executeTakeFirstOrThrow();
-  return used;
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
 /** Takes back what was counted, one by one, so that attempts wait for each other in no circle. What happened stands if this fails. */

@@ -7,7 +7,7 @@ import * as queries from '#resources/sign-in/queries.ts';
 const PREFIX = 'ql';
 const VALID_MS = 24 * 3600_000;
 
-/** One-time link as it is found by its secret. */
+/** Link of a person, as its secret finds it. */
 export type FoundLink = NonNullable<Awaited<ReturnType<typeof queries.findLink>>>;
 
 /**

@@ -1,3 +1,4 @@
+import { displayName, subjectHere } from '#platform/access/people.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import type { StoredPassword } from '#resources/sign-in/passwords.ts';
 
@@ -45,11 +46,8 @@ export const insertPerson = (
 ) =>
   db
     .insertInto('user_account')
-    .values({ ...person, subject: `${SUBJECT_HERE}${person.id}` })
+    .values({ ...person, subject: subjectHere(person.id) })
     .execute();
-
-/** Beginning of the subject of people without an identity provider. Issuers are URLs, so that no subject of theirs begins like this. */
-const SUBJECT_HERE = 'here|';
 
 /** Gives a person names who has none. */
 export const namePerson = (db: Database, id: string, first_name: string, last_name: string) =>
@@ -60,6 +58,16 @@ export const namePerson = (db: Database, id: string, first_name: string, last_na
     .where('first_name', '=', '')
     .where('last_name', '=', '')
     .execute();
+
+/** Returns the name under which a person is shown. */
+export const nameOf = async (db: Database, id: string): Promise<string> =>
+  displayName(
+    await db
+      .selectFrom('user_account')
+      .select(['nickname', 'first_name', 'last_name', 'email'])
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow(),
+  );
 
 export const organizationsOf = (db: Database, userId: string) =>
   db.selectFrom('member').select('organization_id').where('user_id', '=', userId).orderBy('organization_id').execute();
@@ -75,15 +83,13 @@ export const saveLink = (
     .onConflict((conflict) => conflict.column('user_id').doUpdateSet(link))
     .execute();
 
-/** Finds a one-time link with what its person signs in with so far; `lock` keeps others from using it until the commit. */
+/** Finds a one-time link; `lock` keeps others from using it until the commit. */
 export const findLink = (db: Database, id: string, lock = false) =>
   db
-    .selectFrom('sign_in_link as link')
-    .innerJoin('user_account as person', 'person.id', 'link.user_id')
-    .select(['link.id', 'link.user_id', 'link.secret_hash', 'link.expires_at'])
-    .select(['person.nickname', 'person.first_name', 'person.last_name', 'person.email'])
-    .where('link.id', '=', id)
-    .$if(lock, (query) => query.forUpdate('link'))
+    .selectFrom('sign_in_link')
+    .select(['id', 'user_id', 'secret_hash', 'expires_at'])
+    .where('id', '=', id)
+    .$if(lock, (query) => query.forUpdate())
     .executeTakeFirst();
 
 export const deleteLinkOf = (db: Database, userId: string) =>

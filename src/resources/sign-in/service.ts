@@ -2,7 +2,6 @@ import { AppError, conflict, forbidden, invalidField, notFound, unauthenticated 
 import { newId } from '#kernel/ids.ts';
 import { isUuid } from '#platform/settings/organization-rules.ts';
 import { actorOf } from '#platform/access/authenticate.ts';
-import { displayName } from '#platform/access/people.ts';
 import type { Principal } from '#platform/access/principal.ts';
 import { beginSession, endSession, endSessions, listSessions } from '#platform/access/sessions.ts';
 import { inTransaction, type Context } from '#platform/context.ts';
@@ -115,16 +114,16 @@ async function joinByInvitation(context: Context, input: Given, password: Stored
   const person = { id, nickname: name, first_name: input.first_name ?? '', last_name: input.last_name ?? '' };
   await queries.insertPerson(context.db, person);
   await refuseTakenName(name, () => queries.saveSignIn(context.db, id, name, password));
-  const principal: Principal = {
-    id,
-    kind: 'user',
-    userId: id,
-    name: displayName({ ...person, email: null }),
-    grants: [],
-  };
-  const acting = { ...context, actor: actorOf(principal, visitor.userAgent ?? undefined) };
-  await acceptBySecret(acting, principal, input.secret);
+  const acting = await actingAs(context, id, visitor);
+  await acceptBySecret(acting, { id, kind: 'user', userId: id, name: acting.actor.name, grants: [] }, input.secret);
   return begin(context, id, name, visitor);
+}
+
+/** Returns the context in which a person acts who was not known when the request came. */
+async function actingAs(context: Context, userId: string, { userAgent }: Visitor): Promise<Context> {
+  const name = await queries.nameOf(context.db, userId);
+  const principal: Principal = { id: userId, kind: 'user', userId, name, grants: [] };
+  return { ...context, actor: actorOf(principal, userAgent ?? undefined) };
 }
 
 async function setByLink(context: Context, input: Given, password: StoredPassword, visitor: Visitor) {
@@ -136,9 +135,8 @@ async function setByLink(context: Context, input: Given, password: StoredPasswor
   await queries.deleteLinkOf(context.db, userId);
   await endSessions(context.db, userId, null);
   await forgetInvitationSecretsOf(context.db, userId);
-  const principal: Principal = { id: userId, kind: 'user', userId, name: displayName(link), grants: [] };
-  const acting = { ...context, actor: actorOf(principal, visitor.userAgent ?? undefined) };
-  await tell(acting, principal, { password: 'set by a one-time link', sign_in_name: input.name });
+  const acting = await actingAs(context, userId, visitor);
+  await tell(acting, userId, { password: 'set by a one-time link', sign_in_name: input.name });
   return begin(context, userId, input.name, visitor);
 }
 
@@ -165,7 +163,7 @@ export async function changePassword(
       await queries.deleteLinkOf(inside.db, principal.userId);
       await endSessions(inside.db, principal.userId, sessionId);
       await forgetInvitationSecretsOf(inside.db, principal.userId);
-      await tell(inside, principal, { password: 'changed by themselves' });
+      await tell(inside, principal.userId, { password: 'changed by themselves' });
     });
   });
 }

@@ -1,3 +1,4 @@
+import { httpUrl } from '#platform/settings/address.ts';
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -80,7 +81,7 @@ export function createStateServer(
     listen: listenOnce,
     urlAt: async (host, owner) => {
       await listenOnce(host);
-      const base = options.publicUrl || `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+      const base = options.publicUrl || httpUrl(host, port);
       return `${base}/terraform-state/${owner.organizationId}/${owner.serviceId}`;
     },
     close: async () => {

@@ -1,3 +1,4 @@
+import { addressOfApi } from '#platform/settings/address.ts';
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { invalidField, notFound } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
@@ -41,8 +42,7 @@ async function createReport(context: Context, environment: EnvironmentTarget, ex
     ...placeOf(environment),
     after: { execution_id: executionId, report_expiration_in_seconds: seconds },
   });
-  const { baseUrl, host, port } = context.settings;
-  const url = `${baseUrl || `http://${host}:${port}`}/buildUsageReport/${id}/${secret}`;
+  const url = `${addressOfApi(context.settings)}/buildUsageReport/${id}/${secret}`;
   return { report_url: url, delete_report_url: `${url}/delete` };
 }
 
