@@ -168,7 +168,7 @@ insert into "service" ("id", "organization_id", "environment_id", "stage_id", "k
 
 insert into "sign_in" ("user_id", "name", "password_hash", "password_salt", "memory_kib", "passes") values ($…) on conflict ("user_id") do update set "name" = $, "password_hash" = $, "password_salt" = $, "memory_kib" = $, "passes" = $, "updated_at" = now();
 
-insert into "sign_in_attempt" ("key", "started_at", "used") values ($…) on conflict ("key", "started_at") do update set "used" = least(sign_in_attempt.used + 1, 1000000) returning "used";
+insert into "sign_in_attempt" ("key", "started_at", "used") values ($…) on conflict ("key", "started_at") do update set "used" = sign_in_attempt.used + 1 where "sign_in_attempt"."used" < $ returning "used";
 
 insert into "sign_in_link" ("id", "user_id", "secret_hash", "created_at", "expires_at") values ($…) on conflict ("user_id") do update set "id" = $, "user_id" = $, "secret_hash" = $, "created_at" = $, "expires_at" = $;
 
@@ -398,6 +398,10 @@ select "id", "stage_id" from "service" where "organization_id" = $ and "environm
 
 select "id", "stage_id", "kind", "is_skipped", "created_at", "updated_at" from "service" where "organization_id" = $ and "environment_id" = $ order by "created_at", "id";
 
+select "id", "user_id", "secret_hash", "expires_at" from "sign_in_link" where "id" = $;
+
+select "id", "user_id", "secret_hash", "expires_at" from "sign_in_link" where "id" = $ for update;
+
 select "id", ((select count(*) as "total" from (select "id" from "environment" where "organization_id" = $ and "project_id" = $ and true) as "all")) as "page_total" from "environment" where "organization_id" = $ and "project_id" = $ and true order by "created_at", "id" limit $ offset $;
 
 select "id", ((select count(*) as "total" from (select "id" from "service" where "organization_id" = $ and "environment_id" = $ and "kind" = $) as "all")) as "page_total" from "service" where "organization_id" = $ and "environment_id" = $ and "kind" = $ order by "created_at", "id" limit $ offset $;
@@ -411,10 +415,6 @@ select "invitation".*, "organization"."name" as "organization_name", "organizati
 select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email", ((select count(*) as "total" from (select "invitation".*, "organization"."name" as "organization_name", "organization"."logo_url", "role"."name" as "role_name", "role"."built_in", "inviter"."first_name", "inviter"."last_name", "inviter"."nickname", "inviter"."email" as "inviter_email" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."organization_id" = $) as "all")) as "page_total" from "member_invitation" as "invitation" inner join "organization" on "organization"."id" = "invitation"."organization_id" inner join "role" on "role"."id" = "invitation"."role_id" inner join "user_account" as "inviter" on "inviter"."id" = "invitation"."invited_by" where "invitation"."organization_id" = $ order by "invitation"."created_at", "invitation"."id" limit $ offset $;
 
 select "lines" from "failed_instance_log" where "organization_id" = $ and "service_id" = $;
-
-select "link"."id", "link"."user_id", "link"."secret_hash", "link"."expires_at", "person"."nickname", "person"."first_name", "person"."last_name", "person"."email" from "sign_in_link" as "link" inner join "user_account" as "person" on "person"."id" = "link"."user_id" where "link"."id" = $;
-
-select "link"."id", "link"."user_id", "link"."secret_hash", "link"."expires_at", "person"."nickname", "person"."first_name", "person"."last_name", "person"."email" from "sign_in_link" as "link" inner join "user_account" as "person" on "person"."id" = "link"."user_id" where "link"."id" = $ for update of "link";
 
 select "mapping"."argo_cd_id", "mapping"."url", "destination"."name", "destination"."applications", "cluster"."id" as "cluster_id", "cluster"."name" as "cluster_name", "cluster"."cloud_provider", "cluster"."runtime", cluster.spec ->> 'kubernetes' as "kubernetes" from "argo_cd_mapping" as "mapping" inner join "cluster" on "cluster"."id" = "mapping"."cluster_id" left join "argo_cd_destination" as "destination" on "destination"."argo_cd_id" = "mapping"."argo_cd_id" and "destination"."url" = "mapping"."url" and "destination"."organization_id" = "mapping"."organization_id" where "mapping"."organization_id" = $ and true order by "mapping"."created_at", "mapping"."url";
 
@@ -431,6 +431,8 @@ select "name" from "cluster" where "organization_id" = $ and spec @> $::jsonb li
 select "name" from "service" where "organization_id" = $ and "kind" = $ and spec -> 'mcp_server_ids' @> to_jsonb($::text) order by "created_at", "id";
 
 select "name", count(*) over () as "total" from "environment" where "organization_id" = $ and "cluster_id" = $ order by "created_at" limit $;
+
+select "nickname", "first_name", "last_name", "email" from "user_account" where "id" = $;
 
 select "onboarding_use_cases", "onboarding_status" from "user_account" where "id" = $;
 
