@@ -20,7 +20,7 @@ interface Base {
 export class BackgroundSwitch {
   readonly #base: Base;
   readonly #begin: () => Promise<() => Promise<void>>;
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | undefined;
   #end: (() => Promise<void>) | undefined;
   #looking: Promise<void> | undefined;
   #told = false;
@@ -28,18 +28,14 @@ export class BackgroundSwitch {
   private constructor(base: Base, begin: () => Promise<() => Promise<void>>) {
     this.#base = base;
     this.#begin = begin;
-    this.#timer = setInterval(() => this.#look(), LOOK_MS);
   }
 
   /** `begin` starts the work and answers what ends it. Resolves when it has begun, or is known not to begin yet. */
   static async start(base: Base, begin: () => Promise<() => Promise<void>>): Promise<BackgroundSwitch> {
     const made = new BackgroundSwitch(base, begin);
-    try {
-      await made.#follow();
-    } catch (error) {
-      clearInterval(made.#timer);
-      throw error;
-    }
+    await made.#follow();
+    // Not before: a look beside a slow beginning would begin everything a second time.
+    made.#timer = setInterval(() => made.#look(), LOOK_MS);
     return made;
   }
 
