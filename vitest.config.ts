@@ -140,7 +140,7 @@ export default defineConfig({
         test: {
           name: 'exhaustive',
           include: EXHAUSTIVE,
-          exclude: ['**/*.docker.test.ts', '**/*.host.test.ts'],
+          exclude: ['**/*.docker.test.ts', '**/*.host.test.ts', '**/*.machine.test.ts'],
           globalSetup: ['test/harness/global-setup.ts'],
           ...common,
           maxWorkers: 3,

@@ -6,6 +6,7 @@ import { useApp } from '#test/harness/app.ts';
 import { useEngine } from '#test/harness/engine.ts';
 import { callExample, exampleOf, typeOf, undocumented } from './answers.ts';
 import { EXAMPLES } from './examples.ts';
+import { worldsForRemovals } from './removals.ts';
 import { makeWorld, type World } from './world.ts';
 
 const WAIT_SECONDS = 15;
@@ -16,7 +17,7 @@ engine.current = useEngine(app);
 const idle = useApp();
 
 const routes = allRoutes();
-/** Selects operations that remove parts of the world or need a waiting deployment. Each has a world of its own, where no worker runs. */
+/** Selects operations that remove parts of the world or need a waiting deployment: they have worlds of their own, where no worker runs. */
 const alone = (route: Route) =>
   route.method === 'DELETE' || /\/(uninstall|delete|lock|cancelDeployment)$/.test(route.path);
 const by = (wanted: (route: Route) => boolean) =>
@@ -46,7 +47,8 @@ describe('writing answers what is documented', () => {
 });
 
 describe('removing answers what is documented', () => {
-  test.each(by(alone))('%s', async (_name, route) => succeeds(route, await makeWorld(idle)));
+  const worldFor = worldsForRemovals(idle);
+  test.each(by(alone))('%s', async (_name, route) => succeeds(route, await worldFor(route)));
 });
 
 /** Operations that tell callers without a signature nothing: to them there is nothing at the path. */

@@ -8,6 +8,7 @@ import { EXAMPLE, makeExample } from '#test/harness/engine.ts';
 import { exampleOf, undocumented } from './answers.ts';
 import { digestOf } from './fuzz/digest.ts';
 import { requestsFor, type Ids, type Sent } from './fuzz/requests.ts';
+import { worldsForRemovals } from './removals.ts';
 import { makeWorld, type World } from './world.ts';
 
 /**
@@ -24,7 +25,7 @@ const LOOK_EVERY = 4;
 
 const app = useApp({ QUARTERDECK_LOG_LEVEL: process.env.FUZZ_LOG ?? 'error' });
 const routes = allRoutes();
-/** Selects operations that remove parts of the world: each gets a world of its own. */
+/** Selects operations that remove parts of the world: they get others. */
 const removes = (route: Route) =>
   route.method === 'DELETE' || /\/(uninstall|delete|transferOwnership|lock)$/.test(route.path);
 
@@ -148,7 +149,8 @@ const by = (wanted: (route: Route) => boolean) =>
 
 describe('whatever is asked, the answer is one of the document, in time, and a refusal changes nothing', () => {
   test.each(by((route) => !removes(route)))('%s', (_name, route) => fuzz(route, world), 120_000);
-  test.each(by(removes))('%s', async (_name, route) => fuzz(route, await makeWorld(app)), 120_000);
+  const worldFor = worldsForRemovals(app);
+  test.each(by(removes))('%s', async (_name, route) => fuzz(route, await worldFor(route)), 120_000);
 });
 
 test('most operations were tried with success, and all that name something with refusal', () => {

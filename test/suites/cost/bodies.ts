@@ -19,8 +19,9 @@ type Json = any;
 
 /**
  * Returns the bodies of an operation that cost the most to read. They fill each field to its limit, fill all fields, or break every schema.
+ * With `parsing` also those that cost the parser most, before it is known which operation they are for.
  */
-export function heavyBodies(route: Route, example: unknown): Heavy[] {
+export function heavyBodies(route: Route, example: unknown, parsing: boolean): Heavy[] {
   if (route.bodyContentType) return texts().map((text, at) => ({ what: `text ${at}`, text }));
   const schema = route.body as Schema;
   const base = (example ?? {}) as object;
@@ -36,13 +37,26 @@ export function heavyBodies(route: Route, example: unknown): Heavy[] {
     ...filled.map(({ what, value }) => ({ what, text: JSON.stringify(value) })),
     { what: 'everything', text: JSON.stringify(all) },
     ...unlike(base),
+    ...(parsing ? unreadable(base) : []),
   ].filter(({ text }) => Buffer.byteLength(text) <= 1024 * 1024);
 }
 
+const UNKNOWN_KEYS = Array.from({ length: 60_000 }, (_, n) => `"unknown_key_${n}":${n}`).join();
+const LIST = `[${'{},'.repeat(BYTES / 3)}{}]`;
+
+/** Returns the text of an object up to where more fields would stand. */
+const openText = (base: object): string =>
+  `${JSON.stringify(base).slice(0, -1)}${Object.keys(base).length > 0 ? ',' : ''}`;
+
+/** Returns bodies that a schema refuses for what they have too much. */
+const unlike = (base: object): Heavy[] => [
+  { what: 'many unknown keys', text: `${openText(base)}${UNKNOWN_KEYS}}` },
+  { what: 'a list instead', text: LIST },
+];
+
 /** Returns bodies that no schema allows and that must not slow a parser down. */
-function unlike(base: object): Heavy[] {
-  const keys = Array.from({ length: 60_000 }, (_, n) => [`unknown_key_${n}`, n]);
-  const begin = `${JSON.stringify(base).slice(0, -1)}${Object.keys(base).length > 0 ? ',' : ''}`;
+function unreadable(base: object): Heavy[] {
+  const begin = openText(base);
   const half = BYTES / 2 - begin.length;
   return [
     { what: 'deep lists', text: `${begin}"a":${'['.repeat(half)}${']'.repeat(half)}}` },
@@ -51,12 +65,10 @@ function unlike(base: object): Heavy[] {
       what: 'deep lists before the name of a prototype',
       text: `${begin}"a":${'['.repeat(20_000)}${']'.repeat(20_000)},"b":[${'{},'.repeat(10_000)}{"__proto__":1}]}`,
     },
-    { what: 'many unknown keys', text: JSON.stringify({ ...base, ...Object.fromEntries(keys) }) },
     { what: 'the same key', text: `${begin}${'"a":1,'.repeat(BYTES / 6 - begin.length)}"a":1}` },
     { what: 'many numbers', text: `${begin}"a":[${'9e9,'.repeat(BYTES / 4 - begin.length)}1]}` },
     { what: 'one long number', text: `${begin}"a":${'9'.repeat(BYTES - begin.length)}}` },
     { what: 'escapes', text: `${begin}"a":"${'\\u00e9'.repeat(BYTES / 6 - begin.length)}"}` },
-    { what: 'a list instead', text: `[${'{},'.repeat(BYTES / 3)}{}]` },
   ];
 }
 
