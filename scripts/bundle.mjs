@@ -12,42 +12,47 @@ const BUNDLED = ['kysely', 'typebox'];
 
 /**
  * Returns the path of the program to run: the bundle of the sources as they are now, made if it is missing; the sources themselves where it
- * cannot be made. Earlier bundles stay, since a process that runs may yet load parts of its own.
+ * cannot be made. Earlier bundles stay, since a process that runs may yet load parts of its own. Tests name another file to begin with,
+ * and the folder of what it imports besides.
  */
-export async function bundleProgram() {
-  const folder = path.join(FOLDER, fingerprint());
+export async function bundleProgram(entry = path.join(SOURCES, 'main.ts'), folders = [SOURCES]) {
+  const folder = path.join(FOLDER, fingerprint(entry, folders));
   const main = path.join(folder, 'main.js');
   if (existsSync(main)) return main;
   console.error('Bundling the program (once, some seconds)…');
   try {
     mkdirSync(FOLDER, { recursive: true });
     const made = mkdtempSync(`${folder}-`);
-    await bundle(made);
+    await bundle(entry, made);
     // Of processes that make it at once one is first, and the others use what it made.
     if (existsSync(main)) rmSync(made, { recursive: true });
     else renameSync(made, folder);
     return main;
   } catch (error) {
     console.error(`There is no bundle, so the start takes longer: ${error.message}`);
-    return path.join(SOURCES, 'main.ts');
+    return entry;
   }
 }
 
 /** Returns a name that is another one as soon as a file of the sources is. */
-function fingerprint() {
-  const hash = createHash('sha256');
-  const names = readdirSync(SOURCES, { recursive: true }).filter((name) => name.endsWith('.ts'));
-  for (const name of [...names.sort(), '../package-lock.json', '../scripts/bundle.mjs']) {
-    const { size, mtimeMs } = statSync(path.join(SOURCES, name));
+function fingerprint(entry, folders) {
+  const hash = createHash('sha256').update(path.relative(ROOT, entry));
+  const files = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => path.relative(ROOT, path.join(folder, name))),
+  );
+  for (const name of [...files.sort(), 'package-lock.json', 'scripts/bundle.mjs']) {
+    const { size, mtimeMs } = statSync(path.join(ROOT, name));
     hash.update(`${name} ${size} ${mtimeMs}\n`);
   }
   return hash.digest('hex').slice(0, 16);
 }
 
-async function bundle(folder) {
+async function bundle(entry, folder) {
   const { rolldown } = await import('rolldown');
   const program = await rolldown({
-    input: path.join(SOURCES, 'main.ts'),
+    input: entry,
     cwd: ROOT,
     platform: 'node',
     external: (id) => /^[\w@]/.test(id) && !BUNDLED.includes(id),

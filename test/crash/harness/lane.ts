@@ -6,9 +6,10 @@ import { newId } from '#kernel/ids.ts';
 import { createStateServer, type StateServer } from '#services/terraform-state/index.ts';
 import { createFakeRuntime, type FakeRuntime } from '#runtimes/fake/index.ts';
 import type { Machine } from '#test/crash/harness/machine.ts';
+import { bundledFixture } from '#test/harness/bundled-program.ts';
 import { startChild, type ChildOfTest } from '#test/crash/harness/process.ts';
 
-const FIXTURE = path.join(import.meta.dirname, '../worker.fixture.ts');
+const FIXTURE = await bundledFixture(path.join(import.meta.dirname, '../worker.fixture.ts'));
 
 /** Worker in the test's own process, on a machine's database and fake runtime. */
 interface OwnWorker {

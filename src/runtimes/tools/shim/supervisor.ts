@@ -266,20 +266,27 @@ export function workloadPids(child: number, depth: number): ProbePids {
 /** Returns the n-th descendant by first children; the last one if the chain is shorter. */
 function descendant(pid: number, depth: number): number {
   if (depth === 0) return pid;
-  const child = childrenOf(pid)[0];
+  const child = firstChildOf(pid);
   return child === undefined ? pid : descendant(child, depth - 1);
 }
 
 /** Returns whether the chain of first children is that long. */
 function hasDescendant(pid: number, depth: number): boolean {
   if (depth === 0) return true;
-  const child = childrenOf(pid)[0];
+  const child = firstChildOf(pid);
   return child !== undefined && hasDescendant(child, depth - 1);
 }
 
-/** Returns the pids whose parent is the given one (from /proc; needs no kernel option). */
-function childrenOf(pid: number): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && readStat(Number(name))?.parent === pid)
-    .map(Number);
+/**
+ * Returns the child that was started first (from /proc; needs no kernel option). The first process of a namespace inherits others whose
+ * parents have ended, and pids begin anew at 300 once they have reached their limit: a later child may have a lower one.
+ */
+function firstChildOf(pid: number): number | undefined {
+  const children = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      const stat = readStat(Number(name));
+      return stat?.parent === pid ? [{ pid: Number(name), startTime: Number(stat.startTime) }] : [];
+    });
+  return children.sort((a, b) => a.startTime - b.startTime || a.pid - b.pid)[0]?.pid;
 }
