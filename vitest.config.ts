@@ -37,7 +37,10 @@ const hasCaddy = isOnPath('caddy');
 const hasPebble = ['pebble', 'pebble-challtestsrv', 'openssl'].every(isOnPath);
 if (!hasCaddy) console.warn('Left out: **/*.caddy.test.ts and **/*.pebble.test.ts, which take the package caddy.');
 else if (!hasPebble)
-  console.warn('Left out: **/*.pebble.test.ts, which take openssl and the programs that `.ci/pebble` builds.');
+  console.warn('Left out: **/*.pebble.test.ts, which take openssl and the programs that `.ci/programs pebble` builds.');
+
+const hasStore = isOnPath('versitygw');
+if (!hasStore) console.warn('Left out: **/*.s3.test.ts, which take the store that `.ci/programs versitygw` builds.');
 
 const hasBrowser = ['chromium-headless-shell', 'chromium'].some(isOnPath);
 if (!hasBrowser)
@@ -124,6 +127,7 @@ export default defineConfig({
             '**/*.caddy.test.ts',
             '**/*.pebble.test.ts',
             '**/*.browser.test.ts',
+            '**/*.s3.test.ts',
             'src/runtimes/host/**',
             ...EXHAUSTIVE,
             ...(hasRegistry ? [] : ['**/*.registry.test.ts']),
@@ -197,6 +201,7 @@ export default defineConfig({
             ...(hasCaddy ? ['src/**/*.caddy.test.ts'] : []),
             ...(hasCaddy && hasPebble ? ['src/**/*.pebble.test.ts'] : []),
             ...(hasBrowser ? ['src/**/*.browser.test.ts'] : []),
+            ...(hasStore ? ['src/**/*.s3.test.ts'] : []),
           ],
           globalSetup: ['test/harness/global-setup.ts'],
           ...common,

@@ -1073,6 +1073,16 @@ create table installation (
   constraint installation_singleton_check CHECK (singleton)
 );
 
+create table installation_copy (
+  name text not null,
+  taken_at timestamp with time zone not null,
+  bytes bigint not null,
+  stored_at timestamp with time zone not null default now(),
+  checked_at timestamp with time zone,
+  check_error text,
+  constraint installation_copy_pkey PRIMARY KEY (name)
+);
+
 create table job_execution (
   id uuid not null,
   organization_id uuid not null,

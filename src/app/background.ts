@@ -12,6 +12,7 @@ import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
 import { createAlertDelivery, createAlertEvaluation } from '#delivery/alerts/index.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { AuditSealer, Witness } from '#platform/events/chain/index.ts';
+import { copyTasks } from '#platform/copies/index.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { createMailClient } from '#platform/mail-client/index.ts';
 import { listenForWork } from '#platform/work/index.ts';
@@ -75,7 +76,10 @@ export async function startBackground(
   const others = [executions, clusters, argoCd, webhooks, alerts, rules, backups, ...pushes, tags, ...previews];
   const loops = [deployments, ...others];
   const messages = listenForWork(base.directConfig, loops, platform);
-  const schedule = new Schedule(TASKS, { platform, nodeId: base.nodeId });
+  const schedule = new Schedule([...TASKS, ...copyTasks(base.settings, base.directConfig)], {
+    platform,
+    nodeId: base.nodeId,
+  });
   const sealer = new AuditSealer(platform, new Witness(base.settings.dataDir, base.installation));
   const certificates = new CertificateWatcher(platform, runtimes.router, base.nodeId, metrics, runtimes);
   const watcher = new RunningWatcher({

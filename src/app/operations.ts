@@ -2,6 +2,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { readWork } from '#app/work-reports.ts';
 import { registerNodeGauges } from '#clusters/node-gauges.ts';
 import { registerQueueGauges } from '#deployments/queue/gauges.ts';
+import { registerCopyGauges } from '#platform/copies/index.ts';
 import type { Database } from '#platform/database/index.ts';
 import { registerRequestMetrics, type RequestMetrics } from '#platform/telemetry/request-metrics.ts';
 import { watchWork } from '#platform/work/gauges.ts';
@@ -16,6 +17,7 @@ export function createMetrics(db: Database): Metrics {
   collectDefaultMetrics({ register: registry });
   registerQueueGauges(registry, db);
   registerNodeGauges(registry, db);
+  registerCopyGauges(registry, db);
   watchWork(registry, () => readWork(db));
   return { registry, ...registerRequestMetrics(registry) };
 }

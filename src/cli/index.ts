@@ -106,6 +106,7 @@ function createProgram(environment: Environment): Command {
     .action(async (file: string | undefined, options: RestoreOptions) =>
       (await import('#cli/restore.ts')).restoreCommand(settings(), file, options),
     );
+  addCopyCommands(program, settings);
   program
     .command('world')
     .description('how what runs on this machine differs from the database')
@@ -132,6 +133,32 @@ function createProgram(environment: Environment): Command {
   addTokenCommands(program, settings);
   addUserCommands(program, settings);
   return program;
+}
+
+function addCopyCommands(program: Command, settings: () => Settings): void {
+  const copy = program.command('copy').description('encrypted backups in an S3-compatible store elsewhere');
+  const name = 'its name, or `latest`';
+  copy
+    .command('list')
+    .description('list the copies in the store')
+    .action(async () => (await import('#cli/copy.ts')).listCopiesCommand(settings()));
+  copy
+    .command('make')
+    .description('make a copy now, and remove those that are too old')
+    .action(async () => (await import('#cli/copy.ts')).makeCopyCommand(settings()));
+  copy
+    .command('check')
+    .description('restore a copy into a scratch database, which is dropped again')
+    .argument('[name]', name, 'latest')
+    .action(async (given: string) => (await import('#cli/copy.ts')).checkCopyCommand(settings(), given));
+  copy
+    .command('fetch')
+    .description('write the backup in a copy into a file, for `restore`; it needs the key file, and no database')
+    .argument('[name]', name, 'latest')
+    .requiredOption('--output <file>', 'a file that is not there yet')
+    .action(async (given: string, { output }: { output: string }) =>
+      (await import('#cli/copy.ts')).fetchCopyCommand(settings(), given, output),
+    );
 }
 
 function addNodeCommands(program: Command, settings: () => Settings): void {

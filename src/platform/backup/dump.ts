@@ -12,10 +12,15 @@ const LOCK_ATTEMPTS = 5;
 /**
  * Writes a backup of the database into the file, while others go on writing into it: one snapshot, so that the dump is a state which
  * the database really had. The tables are locked against being changed in shape, as a migration would. The file has its name only when
- * it is whole. Throws BackupRefused.
+ * it is whole. The signal breaks it off. Throws BackupRefused.
  */
-export async function dumpDatabase(config: pg.ClientConfig, file: string, release: string): Promise<Manifest> {
-  const client = await openSession(config, 'quarterdeck backup');
+export async function dumpDatabase(
+  config: pg.ClientConfig,
+  file: string,
+  release: string,
+  signal?: AbortSignal,
+): Promise<Manifest> {
+  const client = await openSession(config, 'quarterdeck backup', signal);
   try {
     const tables = await beginSnapshot(client);
     const archive = await ArchiveWriter.open(file, { format: FORMAT, release });

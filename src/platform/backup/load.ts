@@ -24,6 +24,8 @@ export interface RestoreOptions {
   /** Folder of the migrations; that of the program without. */
   migrations?: string;
   progress?(text: string): void;
+  /** Breaks it off. */
+  signal?: AbortSignal;
 }
 
 /**
@@ -41,7 +43,7 @@ export async function restoreDatabase(
   const manifest = await verifyArchive(file);
   await refuseStrangers(manifest, options.migrations);
   refuseWrongKey(manifest, options.vaultKeys);
-  const client = await openSession(config, 'quarterdeck restore');
+  const client = await openSession(config, 'quarterdeck restore', options.signal);
   try {
     // Held to the end: a process that starts meanwhile waits, and finds the database restored.
     await lockMigrations(client);

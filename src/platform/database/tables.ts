@@ -794,6 +794,15 @@ export interface Installation {
   timeline: Generated<string | null>;
 }
 
+export interface InstallationCopy {
+  bytes: Int8Column;
+  check_error: string | null;
+  checked_at: Timestamp | null;
+  name: string;
+  stored_at: Generated<Timestamp>;
+  taken_at: Timestamp;
+}
+
 export interface JobExecution {
   attempts: Generated<number>;
   cancel_requested_at: Timestamp | null;
@@ -1472,6 +1481,7 @@ export interface DB {
   idempotency_record: IdempotencyRecord;
   image_tag: ImageTag;
   installation: Installation;
+  installation_copy: InstallationCopy;
   job_execution: JobExecution;
   job_execution_log: JobExecutionLog;
   mcp_server: McpServer;

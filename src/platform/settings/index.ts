@@ -56,6 +56,10 @@ export function readSettings(environment: Record<string, string | undefined>): S
     problems.push(
       `${SETTINGS.temporaryData.name}=true: must be false unless ${SETTINGS.runtime.name}=kubernetes, as what another runtime keeps on this machine would end with the folder.`,
     );
+  if (values.copiesUrl && !(values.copiesAccessKeyId && values.copiesSecretAccessKey))
+    problems.push(
+      `${SETTINGS.copiesUrl.name}: needs ${SETTINGS.copiesAccessKeyId.name} and ${SETTINGS.copiesSecretAccessKey.name}.`,
+    );
   if (problems.length > 0) throw new SettingsError(problems);
   const settings = values as unknown as Settings;
   return { ...settings, dataDir: path.resolve(settings.dataDir) };

@@ -165,6 +165,14 @@ const imagePrefix = (value: string): string => {
   return value;
 };
 
+const objectFolder = (value: string): string => {
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]*(\/[A-Za-z0-9][A-Za-z0-9._-]*)*$/.test(value) || value.length > 200)
+    throw new Error(
+      'must be names of letters, digits, ".", "_" and "-" with a slash between them (backups/quarterdeck).',
+    );
+  return value;
+};
+
 const prefix = (value: string): string => {
   if (!/^[A-Z][A-Z0-9_]*_$/.test(value))
     throw new Error('must be upper-case letters, digits and _, with _ at the end.');
@@ -591,6 +599,44 @@ export const SETTINGS = {
     7,
     integer(1, 3650),
     'Days that the daily backups of managed databases are kept, and those before a delete or a restore.',
+  ),
+  copiesUrl: setting(
+    'QUARTERDECK_COPIES_URL',
+    '',
+    url('http:', 'https:'),
+    'Bucket of an S3-compatible store that encrypted backups of the installation are sent to, such as https://s3.eu-west-3.amazonaws.com/bucket or https://bucket.nyc3.digitaloceanspaces.com. None are sent without.',
+  ),
+  copiesFolder: setting(
+    'QUARTERDECK_COPIES_FOLDER',
+    'quarterdeck',
+    objectFolder,
+    'Folder of that bucket for the copies; several installations may share it.',
+  ),
+  copiesRegion: setting(
+    'QUARTERDECK_COPIES_REGION',
+    'us-east-1',
+    text,
+    'Region that requests to the store are signed for.',
+  ),
+  copiesAccessKeyId: setting(
+    'QUARTERDECK_COPIES_ACCESS_KEY_ID',
+    '',
+    text,
+    'Access key of an account that may list the bucket and read, write and delete objects in that folder.',
+  ),
+  copiesSecretAccessKey: setting('QUARTERDECK_COPIES_SECRET_ACCESS_KEY', '', text, 'Secret of that access key.', true),
+  copyHours: setting('QUARTERDECK_COPY_HOURS', 24, integer(1, 720), 'Hours between two copies.'),
+  copyDays: setting(
+    'QUARTERDECK_COPY_DAYS',
+    30,
+    integer(1, 10_000),
+    'Days that copies are kept; the newest three stay in any case.',
+  ),
+  copyCheckDays: setting(
+    'QUARTERDECK_COPY_CHECK_DAYS',
+    7,
+    integer(0, 3650),
+    'Days after which a new copy is fetched and restored into a scratch database, which shows that it can be read; 0 for never.',
   ),
   processLimit: setting(
     'QUARTERDECK_PROCESS_LIMIT',

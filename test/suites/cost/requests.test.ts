@@ -9,7 +9,7 @@ import { heavyBodies } from './bodies.ts';
 
 const app = useApp();
 const routes = allRoutes().filter((route) => route.body);
-/** One operation in so many gets what costs the parser most, which they share. */
+/** Share of operations, 1 in so many, that get what costs the parser most: it is the same for all. */
 const PARSING_EVERY = 12;
 let world: World;
 beforeAll(async () => {

@@ -18,6 +18,7 @@ export const OWNERS: Record<string, string[]> = {
   ],
   housekeeping: ['disk_use', 'tombstone'],
   'platform/access': ['access_version', 'rate_window', 'sign_in_session', 'user_account'],
+  'platform/copies': ['installation_copy'],
   'platform/database': ['schema_migration'],
   'platform/events': ['audit_chain', 'audit_event', 'audit_seal', 'audit_target', 'audit_unsealed', 'outbox'],
   'platform/http': ['idempotency_record'],
