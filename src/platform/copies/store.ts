@@ -2,6 +2,7 @@ import { createWriteStream, openAsBlob } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { S3mini } from 's3mini';
+import { anySignal } from '#kernel/lease-signal.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 /** Copy as it lies in the store. */
@@ -53,7 +54,7 @@ export class CopyStore {
         ...init,
         // Its names and keys are for this address alone.
         redirect: 'error',
-        signal: init?.method === 'GET' ? signal : AbortSignal.any([signal, AbortSignal.timeout(REQUEST_MS)]),
+        signal: init?.method === 'GET' ? signal : anySignal([signal, AbortSignal.timeout(REQUEST_MS)]),
       });
     const s3 = new S3mini({
       endpoint: settings.copiesUrl,
