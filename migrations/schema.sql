@@ -612,6 +612,8 @@ create table database_backup (
   ended_at timestamp with time zone,
   expires_at timestamp with time zone,
   of_fork boolean not null default false,
+  sending_at timestamp with time zone,
+  stored_at timestamp with time zone,
   constraint database_backup_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint database_backup_organization_id_id_key UNIQUE (organization_id, id),
   constraint database_backup_origin_check CHECK ((origin = ANY (ARRAY['MANUAL'::text, 'DAILY'::text, 'BEFORE_DELETE'::text, 'BEFORE_RESTORE'::text]))),
@@ -622,6 +624,7 @@ CREATE INDEX database_backup_database ON public.database_backup USING btree (dat
 CREATE INDEX database_backup_expiry ON public.database_backup USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 CREATE INDEX database_backup_failed ON public.database_backup USING btree (ended_at) WHERE (status = 'FAILED'::text);
 CREATE INDEX database_backup_open ON public.database_backup USING btree (created_at) WHERE (status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text]));
+CREATE INDEX database_backup_unstored ON public.database_backup USING btree (node_id, created_at) WHERE ((status = 'READY'::text) AND (stored_at IS NULL));
 CREATE UNIQUE INDEX database_backup_deployment ON public.database_backup USING btree (deployment_id, database_id) WHERE (deployment_id IS NOT NULL);
 CREATE TRIGGER database_backup_bury AFTER DELETE ON public.database_backup REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_backups();
 
@@ -630,6 +633,7 @@ create table database_backup_file (
   organization_id uuid not null,
   node_id uuid not null,
   due_at timestamp with time zone not null,
+  stored boolean not null default false,
   constraint database_backup_file_pkey PRIMARY KEY (backup_id)
 );
 CREATE INDEX database_backup_file_node ON public.database_backup_file USING btree (node_id, due_at);
@@ -2039,8 +2043,9 @@ CREATE OR REPLACE FUNCTION public.bury_backups()
  LANGUAGE plpgsql
 AS $function$
 begin
-  insert into database_backup_file (backup_id, organization_id, node_id, due_at)
-  select gone.id, gone.organization_id, gone.node_id, greatest(now(), gone.lease_until) from gone where gone.node_id is not null
+  insert into database_backup_file (backup_id, organization_id, node_id, due_at, stored)
+  select gone.id, gone.organization_id, gone.node_id, greatest(now(), gone.lease_until), gone.sending_at is not null
+    from gone where gone.node_id is not null
   on conflict do nothing;
   return null;
 end $function$;

@@ -6,6 +6,7 @@ import { findUnknown, removeFound, takeInventory, type World } from '#clusters/i
 import { NO_ROUTER } from '#runtimes/no-router.ts';
 
 const noRouter = async () => NO_ROUTER;
+type OwnRouter = Runtimes['router'] | undefined;
 
 /** Compares what runs with what the database has; starts no proxy. */
 export const lookAtWorld = (base: Base): Promise<World> =>
@@ -19,7 +20,8 @@ export async function removeUnknown(base: Base, only?: string[]): Promise<Compar
   return unknown;
 }
 
-async function withRuntimes<T>(base: Base, router: Runtimes['router'] | undefined, use: (all: Runtimes) => Promise<T>) {
+/** Runs work with the runtimes of this machine, behind its own proxy unless a router is given. */
+export async function withRuntimes<T>(base: Base, router: OwnRouter, use: (all: Runtimes) => Promise<T>) {
   const clusters = kubernetesClusters(base);
   const runtimes = createRuntimes(base.settings, base.installation.id, base.log, router, clusters);
   try {

@@ -80,7 +80,7 @@ export async function start(
     onStop('runtimes', () => runtimes.close());
     const runtime = await runtimes.choose();
     const sources = createSources(base.platform);
-    const metrics = createMetrics(base.database.db);
+    const metrics = createMetrics(base.database.db, settings);
     const operations = createOperationsServer(base.database.db, metrics.registry, readiness);
     await listening('operationsPort', settings, () => listen(operations, settings));
     onStop('operations server', () => new Promise((resolve) => operations.close(resolve)));

@@ -31,7 +31,7 @@ test('the figures of each kind of work are read, and those of a waiting deployme
 });
 
 test('Prometheus reads the figures of each kind of work', async () => {
-  const text = await createMetrics(app.db).registry.metrics();
+  const text = await createMetrics(app.db, app.platform.settings).registry.metrics();
   for (const { name } of WORK_REPORTS)
     expect(text).toMatch(new RegExp(`quarterdeck_work\\{work="${name}",state="waiting"\\} \\d`));
   expect(text).toMatch(/quarterdeck_work_last_failure_timestamp_seconds\{work="recurring-tasks"\} \d/);

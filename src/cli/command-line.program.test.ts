@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -184,4 +184,38 @@ test('demo deploys the example, shows what it answers and removes it again', { t
   expect(stdout).toMatch(/http:\/\/app-z\w{8}\.localhost:\d+/);
   expect(stdout).toMatch(/"hostname":"app-z\w{8}"/);
   expect(inspectEmbeddedPostgres(path.join(dataDir, 'postgres')).running).toBeNull();
+});
+
+test('uninstall removes what is deployed and the data directory, and asks before', { timeout: 180_000 }, async () => {
+  const kept = await run(['demo', '--keep']);
+  const [url] = /http:\/\/app-z\w{8}\.localhost:\d+/.exec(kept.stdout) ?? [];
+  expect(url, kept.stderr).toBeDefined();
+  const address = new URL(url!);
+  const answers = () =>
+    fetch(`http://127.0.0.1:${address.port}/`, { headers: { host: address.host } }).then(
+      ({ status }) => status,
+      () => null,
+    );
+  expect(await run(['uninstall'])).toMatchObject({
+    status: 1,
+    stdout: expect.stringMatching(/This removes for good:\n- 1 service with storage/),
+    stderr: expect.stringContaining('`--yes` removes without asking'),
+  });
+  expect(existsSync(dataDir)).toBe(true);
+  // Tests have the data directory for their home, which no installation of users has.
+  const removed = await run(['uninstall', '--yes'], { HOME: tmpdir() });
+  expect(removed, removed.stderr).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining(`Removed, with ${dataDir}. Remove the clone of Quarterdeck as well.`),
+  });
+  expect(existsSync(dataDir)).toBe(false);
+  expect(await answers()).toBeNull();
+  const left = spawnSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).stdout.split('\n');
+  expect(left.filter((line) => line.includes(dataDir))).toEqual([]);
+  expect(await run(['uninstall', '--yes'])).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining(`There is no installation in ${dataDir}`),
+  });
+  // What the other tests of this file end with finds its folder.
+  mkdirSync(dataDir);
 });

@@ -4,6 +4,7 @@ import type { VerifyOptions } from '#cli/audit.ts';
 import type { DrainOptions, NodeOptions } from '#cli/node.ts';
 import type { RestoreOptions } from '#cli/restore.ts';
 import type { TokenOptions } from '#cli/token.ts';
+import type { UninstallOptions } from '#cli/uninstall.ts';
 import type { UpOptions } from '#cli/up.ts';
 import type { WorldOptions } from '#cli/world.ts';
 import { readSettings, SettingsError, type Settings } from '#platform/settings/index.ts';
@@ -117,6 +118,14 @@ function createProgram(environment: Environment): Command {
     )
     .option('--apply-missing', 'start what a restore left stopped and should run')
     .action(async (options: WorldOptions) => (await import('#cli/world.ts')).worldCommand(settings(), options));
+  program
+    .command('uninstall')
+    .description('remove everything that is deployed, with its data, and then the data directory; it asks before')
+    .option('--yes', 'do not ask')
+    .option('--leave-unreachable', 'go on although something cannot be reached or removed')
+    .action(async (options: UninstallOptions) =>
+      (await import('#cli/uninstall.ts')).uninstallCommand(settings(), options),
+    );
   program
     .command('version')
     .description('print the versions of this program, of Node.js and of the embedded PostgreSQL')

@@ -40,7 +40,7 @@ describe.skipIf(noPooler)('with PgBouncer in transaction mode', () => {
     const organization = (await ask('GET', '/organization')).results[0].id;
     const project = await ask('POST', `/organization/${organization}/project`, { name: 'p' });
     let made = 0;
-    const deployOne = async () => {
+    const makeOne = async (): Promise<string> => {
       const environment = await ask('POST', `/project/${project.id}/environment`, {
         name: `e ${made++}`,
         mode: 'DEVELOPMENT',
@@ -51,15 +51,27 @@ describe.skipIf(noPooler)('with PgBouncer in transaction mode', () => {
         dockerfile_path: 'Dockerfile',
         ports: [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }],
       });
-      return ask('POST', `/environment/${environment.id}/deploy?wait=60`);
+      return environment.id;
     };
-    const ended = await Promise.all(Array.from({ length: 20 }, deployOne));
+    const deployOne = (environment: string) => ask('POST', `/environment/${environment}/deploy?wait=60`);
+    // One after another: changes of one organization wait for each other, on a slow machine longer than the API lets them.
+    const environments: string[] = [];
+    while (made < 20) environments.push(await makeOne());
+    const ended = await Promise.all(environments.map(deployOne));
     expect(ended.map(({ state }) => state)).toEqual(Array(20).fill('DEPLOYED'));
     expect((await runProgram(['doctor'], settings)).stdout).toMatch(/✓ PostgreSQL .* through a pooler/);
 
     // Its clients lose their connections, and get new ones.
     await here(`select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and application_name = 'quarterdeck' and pid <> pg_backend_pid()`);
-    await expect.poll(() => deployOne().catch(() => undefined), { timeout: 60_000 }).toBeDefined();
+    await expect
+      .poll(
+        () =>
+          makeOne()
+            .then(deployOne)
+            .catch(() => undefined),
+        { timeout: 60_000 },
+      )
+      .toBeDefined();
   }, 180_000);
 });

@@ -63,6 +63,31 @@ export const postpone = (db: Database, id: number, seconds: number) =>
     .where('id', '=', id)
     .execute();
 
+/** Lets all tombstones be taken now, also those that wait for another attempt. */
+export const makeAllDue = (db: Database) =>
+  db
+    .updateTable('tombstone')
+    .set({ next_at: sql`now()` })
+    .execute();
+
+/** Tombstone that is not worked off, with what its last attempt said. */
+export interface OpenTombstone {
+  kind: string;
+  runtime: string;
+  environment_id: string;
+  service_id: string | null;
+  last_error: string | null;
+}
+
+/** Lists the tombstones of all machines that are not worked off, oldest first. */
+export const listOpenTombstones = (db: Database): Promise<OpenTombstone[]> =>
+  db
+    .selectFrom('tombstone')
+    .select(['kind', 'runtime', 'environment_id', 'service_id', 'last_error'])
+    .where('kind', '<>', 'DEPLOYMENT')
+    .orderBy('id')
+    .execute();
+
 /** State of a tombstone's resource in the database, read right before the resource is removed. */
 export interface Present {
   environment: boolean;

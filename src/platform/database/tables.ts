@@ -458,8 +458,10 @@ export interface DatabaseBackup {
   project_name: string;
   requested_by: string | null;
   requested_by_name: string;
+  sending_at: Timestamp | null;
   started_at: Timestamp | null;
   status: Generated<string>;
+  stored_at: Timestamp | null;
   stored_bytes: Int8Column | null;
   type: string;
   updated_at: Generated<Timestamp>;
@@ -471,6 +473,7 @@ export interface DatabaseBackupFile {
   due_at: Timestamp;
   node_id: string;
   organization_id: string;
+  stored: Generated<boolean>;
 }
 
 export interface DatabaseLink {

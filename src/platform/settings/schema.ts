@@ -604,7 +604,7 @@ export const SETTINGS = {
     'QUARTERDECK_COPIES_URL',
     '',
     url('http:', 'https:'),
-    'Bucket of an S3-compatible store that encrypted backups of the installation are sent to, such as https://s3.eu-west-3.amazonaws.com/bucket or https://bucket.nyc3.digitaloceanspaces.com. None are sent without.',
+    'Bucket of an S3-compatible store that encrypted backups of the installation and of databases are sent to, such as https://s3.eu-west-3.amazonaws.com/bucket or https://bucket.nyc3.digitaloceanspaces.com. None are sent without.',
   ),
   copiesFolder: setting(
     'QUARTERDECK_COPIES_FOLDER',

@@ -140,7 +140,7 @@ describe('the watchdog of the queue', () => {
     await watch(log, 60);
     expect(lines).toEqual([expect.stringContaining('in a circle')]);
     expect(lines[0]).toContain('STOP of the cluster');
-    const metrics = createMetrics(app.db);
+    const metrics = createMetrics(app.db, app.platform.settings);
     expect(await metrics.registry.metrics()).toContain('quarterdeck_queue_findings{kind="CYCLE"} 1');
     expect(await listReported(app.db)).toMatchObject([{ kind: 'CYCLE', message: lines[0] }]);
     expect(await claimAll(app.db)).toBe(0);

@@ -88,7 +88,7 @@ export const READS: Exceptions[] = [
       'delivery/alerts': ['environment', 'project', 'service'],
       'delivery/stream': ['environment', 'project'],
       deployments: ['cluster', 'deployment_stage', 'node', 'organization'],
-      housekeeping: ['cluster', 'environment', 'node', 'organization', 'project', 'service'],
+      housekeeping: ['cluster', 'node', 'organization', 'project'],
       'platform/access': ['cluster', 'environment', 'project'],
       'platform/events': ['organization'],
       'resources/alert-rule': ['cluster', 'environment', 'project', 'service'],
@@ -264,6 +264,13 @@ export const WRITES: Exceptions[] = [
     reason: 'Measuring the disk ends the warnings of what has room again, many services in one statement.',
     uses: {
       housekeeping: ['service_warning'],
+    },
+  },
+  {
+    reason:
+      'An installation that is uninstalled loses all services and environments at once; their tombstones lead to the rest.',
+    uses: {
+      housekeeping: ['environment', 'service'],
     },
   },
   {

@@ -237,16 +237,52 @@ export const expireBackups = (db: Database) =>
     .where(({ not }) => not(IS_READ))
     .execute();
 
-/** Lists the files on a machine whose backups are gone, over all organizations. */
-export const listBuriedFiles = (db: Database, nodeId: string) =>
+/** Lists the files on a machine whose backups are gone, over all organizations: those that the store may have, or the others. */
+export const listBuriedFiles = (db: Database, nodeId: string, stored: boolean) =>
   sql<{ backup_id: string; organization_id: string; last: boolean }>`
     select f.backup_id, f.organization_id, not exists (select from organization o where o.id = f.organization_id) as last
-    from database_backup_file f where f.node_id = ${nodeId} and f.due_at <= clock_timestamp() order by f.due_at limit 100`
+    from database_backup_file f where f.node_id = ${nodeId} and f.stored = ${stored} and f.due_at <= clock_timestamp() order by f.due_at limit 100`
     .execute(db)
     .then(({ rows }) => rows);
 
 export const removeBuriedFile = (db: Database, backupId: string) =>
   db.deleteFrom('database_backup_file').where('backup_id', '=', backupId).execute();
+
+/** Lists backups whose files are on a machine and not yet in the store elsewhere, over all organizations. */
+export const listUnsent = (db: Database, nodeId: string) =>
+  db
+    .selectFrom('database_backup')
+    .select(['id', 'organization_id'])
+    .where('node_id', '=', nodeId)
+    .where('status', '=', 'READY')
+    .where('stored_at', 'is', null)
+    .orderBy('created_at')
+    .limit(100)
+    .execute();
+
+export async function countUnsent(db: Database): Promise<number> {
+  const { n } = await db
+    .selectFrom('database_backup')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('node_id', 'is not', null)
+    .where('status', '=', 'READY')
+    .where('stored_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return Number(n);
+}
+
+/** Records that the file of a backup is about to be sent to the store, or has arrived there. */
+export const markSent = (
+  db: Database,
+  { id, organization_id }: { id: string; organization_id: string },
+  step: 'sending_at' | 'stored_at',
+) =>
+  db
+    .updateTable('database_backup')
+    .set({ [step]: sql`now()` })
+    .where('organization_id', '=', organization_id)
+    .where('id', '=', id)
+    .execute();
 
 /** Lists managed databases that run and have no backup of the last day. A failed backup is tried again after an hour. */
 export const listDueDaily = async (db: Database): Promise<{ id: string; organization_id: string }[]> => {

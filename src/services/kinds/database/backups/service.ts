@@ -8,6 +8,7 @@ import { audit } from '#platform/events/audit.ts';
 import type { Call } from '#platform/http/route.ts';
 import { FileAnswer } from '#platform/http/file.ts';
 import { access } from 'node:fs/promises';
+import { fetchMissing } from '#services/kinds/database/backups/elsewhere.ts';
 import { backupPath, readBackup } from '#services/kinds/database/backups/file.ts';
 import { serverOf } from '#services/kinds/database/backups/make.ts';
 import { addBackup, fileOf } from '#services/kinds/database/backups/new-backup.ts';
@@ -25,6 +26,8 @@ import type { ServiceNeeds } from '#services/service/needs.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 const PAGE_SIZE = 20;
+/** Timeout for a file that is fetched from the store before it is sent, in milliseconds. */
+const FETCH_MS = 600_000;
 /** Timeout of the look at a running server's catalog, in milliseconds: the plan waits for it. */
 const LOOK_MS = 60_000;
 
@@ -88,6 +91,7 @@ export async function downloadBackup(
 ): Promise<FileAnswer> {
   requireReady(backup);
   const file = await fileOf(context, backup);
+  if (backup.node_id === machineId) await fetchMissing(context, backup, AbortSignal.timeout(FETCH_MS)).catch(unfetched);
   await access(backupPath(file)).catch((cause: unknown) => {
     requireMachine(machineId, backup.node_id);
     throw badGateway('The file of this backup is gone.', cause);
@@ -95,6 +99,13 @@ export async function downloadBackup(
   await inTransaction(context, (inside) => tell(inside, backup, 'EXPORT'));
   const name = `${backup.database_name}-${backup.created_at.toISOString().slice(0, 19)}.${backup.extension}`;
   return new FileAnswer(name.replaceAll(/[^A-Za-z0-9.-]+/g, '-'), readBackup(file));
+}
+
+function unfetched(cause: Error): never {
+  throw badGateway(
+    `The file of this backup is not on its machine any more, and cannot be fetched. ${cause.message}`,
+    cause,
+  );
 }
 
 function requireReady(backup: queries.BackupRow): void {

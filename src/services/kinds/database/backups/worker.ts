@@ -11,6 +11,7 @@ import {
   type WorkReport,
 } from '#platform/work/index.ts';
 import type { Database } from '#platform/database/index.ts';
+import { BackupSender, fetchMissing } from '#services/kinds/database/backups/elsewhere.ts';
 import { readBackup, removeBackup, verifyBackup, type BackupFile } from '#services/kinds/database/backups/file.ts';
 import { refuseForkRestore } from '#services/kinds/database/backups/forks.ts';
 import { failBackup, makeFile, reasonOf, serverOf } from '#services/kinds/database/backups/make.ts';
@@ -45,25 +46,28 @@ export const BACKUP_REPORTS: WorkReport[] = [
   { name: 'database-restores', status: queries.RESTORES.status },
 ];
 
-/** Makes backups, carries out restores and removes the files of deleted backups. Work of a killed process is begun anew. */
+/** Makes backups, sends them elsewhere, carries out restores and removes the files of deleted backups. Work of a killed process is begun anew. */
 export class BackupWorker {
   readonly #options: Required<BackupWorkerOptions>;
   readonly #context: Context;
   readonly #loop: WorkLoop<DatabaseClaim>;
+  readonly #sender: BackupSender;
 
   constructor(options: BackupWorkerOptions) {
     this.#options = { leaseSeconds: 30, pollMs: 2000, slots: 2, ...options };
     this.#context = systemContext(options.platform);
     this.#loop = new WorkLoop(this.#kind(), options);
+    this.#sender = new BackupSender(this.#context, options.nodeId);
   }
 
   start(): void {
     this.#loop.start();
+    this.#sender.start();
   }
 
   /** Aborts the work under way and releases its claims. */
-  stop(): Promise<void> {
-    return this.#loop.stop();
+  async stop(): Promise<void> {
+    await Promise.all([this.#loop.stop(), this.#sender.stop()]);
   }
 
   /** Looks for backups and restores now. */
@@ -96,7 +100,11 @@ export class BackupWorker {
   /** Removes a file before the row that leads to it. */
   async #removeFiles(signal: AbortSignal): Promise<void> {
     const { db, settings } = this.#context;
-    const buried = await queries.listBuriedFiles(db, this.#options.nodeId);
+    // Those in the store are removed there first, which may take long.
+    const buried = [
+      ...(await queries.listBuriedFiles(db, this.#options.nodeId, false)),
+      ...(settings.copiesUrl ? [] : await queries.listBuriedFiles(db, this.#options.nodeId, true)),
+    ];
     for (const { backup_id: backupId, organization_id: organizationId, last } of buried) {
       if (signal.aborted) return;
       await removeBackup({ dataDir: settings.dataDir, organizationId, backupId }, last);
@@ -127,6 +135,7 @@ export class BackupWorker {
       return requireHeld(await failBackup(this.#context, row, reasonOf(error, secrets)));
     }
     await queries.endBackup(this.#context.db, row, made);
+    this.#sender.nudge();
   }
 
   async #restore(row: queries.RestoreClaim, lease: Lease): Promise<void> {
@@ -141,10 +150,15 @@ export class BackupWorker {
       if (!database) throw new Error('The database is gone.');
       await refuseForkRestore(this.#context, database, backup);
       const file = await fileOf(this.#context, backup);
-      await verifyBackup(file);
-      await this.#saveBefore(row, server, lease);
-      lease.hold();
-      await this.#load(row, file, server, lease.signal);
+      const removeFetched = await fetchMissing(this.#context, backup, lease.signal);
+      try {
+        await verifyBackup(file);
+        await this.#saveBefore(row, server, lease);
+        lease.hold();
+        await this.#load(row, file, server, lease.signal);
+      } finally {
+        if (backup.node_id !== this.#options.nodeId) await removeFetched();
+      }
     } catch (error) {
       lease.hold();
       if (error instanceof ClaimLost) throw error;
