@@ -198,7 +198,7 @@ test('uninstall removes what is deployed and the data directory, and asks before
     );
   expect(await run(['uninstall'])).toMatchObject({
     status: 1,
-    stdout: expect.stringMatching(/This removes for good:\n- 1 service with storage/),
+    stdout: expect.stringMatching(/This removes for good:\n- \d services? with storage/),
     stderr: expect.stringContaining('`--yes` removes without asking'),
   });
   expect(existsSync(dataDir)).toBe(true);
