@@ -16,11 +16,13 @@ const SETTINGS: Record<string, string> = {
 
 /** Opens a connection for one backup or restore. The signal breaks it off, with the statement that it is at. */
 export async function openSession(config: pg.ClientConfig, name: string, signal?: AbortSignal): Promise<pg.Client> {
-  signal?.throwIfAborted();
   const client = new pg.Client({ ...config, application_name: name });
   client.on('error', () => undefined); // The statement that it breaks tells of it.
   await client.connect();
   signal?.addEventListener('abort', () => void client.end());
+  // It may have come while the connection was made.
+  if (signal?.aborted) await client.end();
+  signal?.throwIfAborted();
   // Only those that the server knows: `transaction_timeout` is there since PostgreSQL 17.
   await client.query(
     `select set_config(wanted.name, wanted.value, false)

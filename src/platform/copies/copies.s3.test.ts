@@ -244,6 +244,8 @@ test('the task makes a copy when one is due, tries again what failed, and checks
   expect(await looked()).toEqual([true, false].toSorted());
   await task!.run(platform({ QUARTERDECK_COPY_HOURS: '1', QUARTERDECK_COPY_CHECK_DAYS: '1' }), signal);
   expect(objects()).toHaveLength((await rows()).length);
+  // The last check is older than a day: the new copy was checked, too.
+  expect((await looked()).filter(Boolean)).toHaveLength(2);
   expect(readdirSync(path.join(dataDir, 'copies'))).toEqual(['recent']);
   rmSync(recent!, { recursive: true });
 });

@@ -145,6 +145,21 @@ test('while the store is away backups are made, and sent when it is back', async
   expect(await registry.metrics()).toContain('\nquarterdeck_database_backups_unsent 0\n');
 });
 
+test('more backups without a file than are looked at together keep no later one from being sent', async () => {
+  const database = await runningDatabase();
+  const first = await startWorker(machineId);
+  const backup = await backUp(database);
+  await expect.poll(() => isStored(backup)).toBe(true);
+  await first.stop();
+  // As an installation has them that was restored without the files of its machine.
+  const { id: _, ...row } = await rowOf(backup);
+  const lost = Array.from({ length: 100 }, () => ({ ...row, id: newId(), stored_at: null, created_at: new Date(0) }));
+  await app.db.insertInto('database_backup').values(lost).execute();
+  await startWorker(machineId);
+  const next = await backUp(database);
+  await expect.poll(() => isStored(next)).toBe(true);
+});
+
 test('a backup that is deleted while it is sent leaves no object', async () => {
   await startWorker(machineId);
   const database = await runningDatabase();

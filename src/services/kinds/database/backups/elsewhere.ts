@@ -60,7 +60,7 @@ export class BackupSender {
   readonly #nodeId: string;
   readonly #ending = new AbortController();
   readonly #looks: Repeated;
-  /** Backups without a file, which are told once. */
+  /** Backups without a file, which are told once: they keep no later ones from being sent. */
   readonly #missing = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -97,7 +97,7 @@ export class BackupSender {
     const { db, settings } = this.#context;
     const [buried, unsent] = [
       await queries.listBuriedFiles(db, this.#nodeId, true),
-      await queries.listUnsent(db, this.#nodeId),
+      await queries.listUnsent(db, this.#nodeId, [...this.#missing]),
     ];
     if (buried.length + unsent.length === 0) return;
     const store = await CopyStore.open(settings, this.#ending.signal);
@@ -115,8 +115,7 @@ export class BackupSender {
     const { db, log } = this.#context;
     const file = backupPath(placeOf(this.#context, backup));
     if (!existsSync(file)) {
-      if (!this.#missing.has(backup.id))
-        log.warn({ backupId: backup.id }, 'the file of a backup of a database is gone: it cannot be sent to the store');
+      log.warn({ backupId: backup.id }, 'the file of a backup of a database is gone: it cannot be sent to the store');
       this.#missing.add(backup.id);
       return;
     }

@@ -248,14 +248,15 @@ export const listBuriedFiles = (db: Database, nodeId: string, stored: boolean) =
 export const removeBuriedFile = (db: Database, backupId: string) =>
   db.deleteFrom('database_backup_file').where('backup_id', '=', backupId).execute();
 
-/** Lists backups whose files are on a machine and not yet in the store elsewhere, over all organizations. */
-export const listUnsent = (db: Database, nodeId: string) =>
+/** Lists backups of all organizations, but for some, whose files are on a machine and not yet in the store elsewhere. */
+export const listUnsent = (db: Database, nodeId: string, except: string[]) =>
   db
     .selectFrom('database_backup')
     .select(['id', 'organization_id'])
     .where('node_id', '=', nodeId)
     .where('status', '=', 'READY')
     .where('stored_at', 'is', null)
+    .where('id', '<>', sql<string>`all(${except}::uuid[])`)
     .orderBy('created_at')
     .limit(100)
     .execute();
