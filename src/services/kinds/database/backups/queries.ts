@@ -248,7 +248,7 @@ export const listBuriedFiles = (db: Database, nodeId: string, stored: boolean) =
 export const removeBuriedFile = (db: Database, backupId: string) =>
   db.deleteFrom('database_backup_file').where('backup_id', '=', backupId).execute();
 
-/** Lists backups of all organizations, but for some, whose files are on a machine and not yet in the store elsewhere. */
+/** Lists backups of all organizations whose files are on a machine and not yet in the store. `except` leaves some out. */
 export const listUnsent = (db: Database, nodeId: string, except: string[]) =>
   db
     .selectFrom('database_backup')
