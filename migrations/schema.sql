@@ -1600,6 +1600,26 @@ CREATE TRIGGER service_bury AFTER DELETE ON public.service REFERENCING OLD TABLE
 CREATE TRIGGER service_deployed_ports AFTER UPDATE OF release_id, wanted ON public.service FOR EACH ROW WHEN (((new.release_id IS DISTINCT FROM old.release_id) OR ((new.wanted <> 'running'::text) AND (new.wanted <> old.wanted)))) EXECUTE FUNCTION claim_published_ports('deployed');
 CREATE TRIGGER service_published_ports AFTER INSERT OR UPDATE OF spec ON public.service FOR EACH ROW EXECUTE FUNCTION claim_published_ports('configured');
 
+create table service_metric (
+  organization_id uuid not null,
+  service_id uuid not null,
+  resolution integer not null,
+  at timestamp with time zone not null,
+  instances integer not null,
+  restarts integer not null,
+  samples integer not null,
+  cpu_milli_sum bigint not null,
+  cpu_milli_max integer not null,
+  cpu_milli_limit integer not null,
+  memory_bytes_sum bigint not null,
+  memory_bytes_max bigint not null,
+  memory_bytes_limit bigint not null,
+  constraint service_metric_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint service_metric_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint service_metric_pkey PRIMARY KEY (service_id, resolution, at)
+);
+CREATE INDEX service_metric_time ON public.service_metric USING btree (resolution, at);
+
 create table service_warning (
   organization_id uuid not null,
   service_id uuid not null,

@@ -20,6 +20,7 @@ import { Schedule } from '#platform/work/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { createClusterWorker } from '#clusters/work/worker.ts';
 import { DEPLOYMENTS_BY_KIND, KINDS } from '#services/mount.ts';
+import { MetricSampler } from '#services/metrics/index.ts';
 import { createImages } from '#services/images/registry-images.ts';
 import { createTagLoop } from '#services/moved-tags/index.ts';
 import { createPreviewLoops } from '#services/previews/index.ts';
@@ -65,11 +66,7 @@ export async function startBackground(
   const alerts = createAlertDelivery({ platform, nodeId: base.nodeId, outgoing: { http, mail } });
   const rules = createAlertEvaluation(platform, base.nodeId);
   const argoCd = createArgoCdLoop(platform, base.nodeId);
-  const backups = new BackupWorker({
-    platform,
-    nodeId: base.nodeId,
-    runtimes,
-  });
+  const backups = new BackupWorker({ platform, nodeId: base.nodeId, runtimes });
   const pushes = createPushLoops({ platform, kinds: KINDS, sources }, base.nodeId);
   const tags = createTagLoop({ platform, kinds: KINDS, images: createImages(platform) }, base.nodeId);
   const previews = createPreviewLoops({ platform, kinds: KINDS, sources }, base.nodeId);
@@ -90,6 +87,8 @@ export async function startBackground(
     again: START_AGAIN,
   });
   const { nodeId, installation } = base;
+  const { listClusters } = MACHINE_RECORDS;
+  const sampler = new MetricSampler({ platform, runtimes, nodeId, listClusters });
   const housekeeping = new NodeHousekeeping({
     platform,
     runtimes,
@@ -103,17 +102,11 @@ export async function startBackground(
     stopService: (context, place, id) => submit(context, place, 'STOP', [id], { automatic: true }),
   });
 
+  const watchers = [sealer, watcher, certificates, housekeeping, sampler];
+
   const stop = async () => {
     // All at once: one that waits for what does not answer keeps none of the others from giving back their work.
-    await Promise.all([
-      watcher.stop(),
-      certificates.stop(),
-      housekeeping.stop(),
-      schedule.stop(),
-      sealer.stop(),
-      messages.close(),
-      ...loops.map((loop) => loop.stop()),
-    ]);
+    await Promise.all([schedule.stop(), messages.close(), ...[...loops, ...watchers].map((one) => one.stop())]);
     await states.close();
   };
   try {
@@ -126,9 +119,6 @@ export async function startBackground(
     await stop();
     throw error;
   }
-  sealer.start();
-  watcher.start();
-  certificates.start();
-  housekeeping.start();
+  for (const one of watchers) one.start();
   return stop;
 }

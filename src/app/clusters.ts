@@ -3,6 +3,7 @@ import type { ClusterNeeds, ClusterSocketNeeds } from '#resources/cluster/index.
 import { requireMachine } from '#platform/machines/elsewhere.ts';
 import { holdCredentials } from '#resources/credentials/index.ts';
 import { holdGroups } from '#resources/metadata-group/index.ts';
+import { readServiceSeries } from '#services/metrics/index.ts';
 import { stopEnvironments } from '#services/capabilities/environment/actions/stop-cluster.ts';
 
 /** Returns the functions that clusters need from the rest of the program. `nodeId` is this machine, the only one measured here. */
@@ -16,6 +17,7 @@ export const clusterNeeds = (nodeId: string | null = null): ClusterNeeds & Pick<
     return ids.filter((id) => !known.includes(id));
   },
   stopEnvironments,
+  serviceSeries: readServiceSeries,
   nodeMetrics: async (machineId) => measureNode(requireMachine(nodeId, machineId)),
   nodeUsage: async (machineId) => measureNodeUsage(requireMachine(nodeId, machineId)),
 });

@@ -4,6 +4,7 @@ import { registerNodeGauges } from '#clusters/node-gauges.ts';
 import { registerQueueGauges } from '#deployments/queue/gauges.ts';
 import type { Database } from '#platform/database/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
+import { registerServiceGauges } from '#services/metrics/index.ts';
 import { registerStoreGauges } from '#services/kinds/database/backups/elsewhere.ts';
 import { registerRequestMetrics, type RequestMetrics } from '#platform/telemetry/request-metrics.ts';
 import { watchWork } from '#platform/work/gauges.ts';
@@ -18,6 +19,7 @@ export function createMetrics(db: Database, settings: Pick<Settings, 'copiesUrl'
   collectDefaultMetrics({ register: registry });
   registerQueueGauges(registry, db);
   registerNodeGauges(registry, db);
+  registerServiceGauges(registry, db);
   registerStoreGauges(registry, db, settings);
   watchWork(registry, () => readWork(db));
   return { registry, ...registerRequestMetrics(registry) };

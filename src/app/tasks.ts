@@ -15,6 +15,7 @@ import { rewrapOlder } from '#platform/vault/rotation.ts';
 import { removeUnusedSecretVersions } from '#services/capabilities/variables/index.ts';
 import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/service/custom-domains/tasks.ts';
 import { DATABASE_TASKS } from '#services/kinds/database/backups/tasks.ts';
+import { METRIC_TASKS } from '#services/metrics/index.ts';
 import { PREVIEW_TASKS } from '#services/previews/index.ts';
 import { FOLLOWING_TASKS } from '#services/mount.ts';
 import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
@@ -68,5 +69,6 @@ export const TASKS: RecurringTask[] = [
   ...FOLLOWING_TASKS,
   ...UPLOAD_TASKS,
   ...PREVIEW_TASKS,
+  ...METRIC_TASKS,
   ...RETENTION_TASKS,
 ];

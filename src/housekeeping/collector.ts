@@ -10,6 +10,7 @@ import { withDeadline } from '#kernel/deadline.ts';
 import { generationOf } from '#deployments/index.ts';
 import type { Platform } from '#platform/context.ts';
 import { READ_ONLY_CODE } from '#platform/installation/index.ts';
+import { Periodic } from '#platform/work/periodic.ts';
 import type { ClusterRuntimes, Runtime, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
@@ -41,33 +42,30 @@ export interface CollectorParts {
 export class Collector {
   readonly #parts: CollectorParts;
   readonly #abort = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
-  #collecting: Promise<void> | undefined;
+  readonly #passes: Periodic;
 
   constructor(parts: CollectorParts) {
     this.#parts = parts;
+    const warn = (error: unknown) => {
+      // A restored installation is looked at by people before anything is removed: the database refuses the claim.
+      if ((error as { code?: string }).code !== READ_ONLY_CODE)
+        parts.platform.log.warn({ err: error }, 'cannot collect what is left over');
+    };
+    this.#passes = new Periodic(LOOK_MS, () => this.#collectAll(), warn);
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.collect(), LOOK_MS);
-    void this.collect();
+    this.#passes.start();
   }
 
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
+  stop(): Promise<void> {
     this.#abort.abort();
-    await this.#collecting;
+    return this.#passes.stop();
   }
 
   /** Works off what is due; a pass that is under way already is joined. */
   collect(): Promise<void> {
-    return (this.#collecting ??= this.#collectAll()
-      .catch((error: unknown) => {
-        // Nothing is removed before somebody has looked at a restored installation: the database refuses the claim.
-        if ((error as { code?: string }).code !== READ_ONLY_CODE)
-          this.#parts.platform.log.warn({ err: error }, 'cannot collect what is left over');
-      })
-      .finally(() => (this.#collecting = undefined)));
+    return this.#passes.look();
   }
 
   async #collectAll(): Promise<void> {

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { measure } from '#delivery/alerts/measure.ts';
@@ -17,9 +17,9 @@ beforeAll(async () => {
   [organization, environment, service] = [admin.organizationId, made.environment.id, made.application.id];
 });
 
-const found = async (promql: string, threshold?: number) => {
+const found = async (promql: string, threshold?: number, operator?: string) => {
   const rule = { organization_id: organization, target_type: 'ENVIRONMENT', target_id: environment };
-  const condition = { promql, ...(threshold === undefined ? {} : { threshold }) };
+  const condition = { promql, operator, ...(threshold === undefined ? {} : { threshold }) };
   return (await measure(app.db, { ...rule, id: newId(), condition } as DueRule)).map(({ subject_id }) => subject_id);
 };
 
@@ -48,20 +48,21 @@ test('a job is found whose last ended run has failed: one that runs, or was canc
   expect(await found('job_failed')).toEqual([]);
 });
 
-test('a database is found whose last ended backup has failed', async () => {
-  const backup = (status: string, minutes: number) =>
-    sql`insert into database_backup (id, organization_id, database_id, database_name, project_id, project_name, environment_id,
+const addBackup = (status: string, minutes: number) =>
+  sql`insert into database_backup (id, organization_id, database_id, database_name, project_id, project_name, environment_id,
       environment_name, environment_mode, name, message, origin, status, type, version, format, extension, leaves_out, key, requested_by_name, created_at)
       select ${newId()}, ${organization}, ${service}, 'd', e.project_id, 'p', e.id, 'e', e.mode, 'b', '', 'DAILY', ${status}, 'POSTGRESQL', '16',
         'f', 'x', '', '\\x00', 'ada', now() + make_interval(mins => ${minutes}) from environment e where e.id = ${environment}`.execute(
-      app.db,
-    );
-  await backup('READY', 1);
+    app.db,
+  );
+
+test('a database is found whose last ended backup has failed', async () => {
+  await addBackup('READY', 1);
   expect(await found('backup_failed')).toEqual([]);
-  await backup('FAILED', 2);
-  await backup('QUEUED', 3);
+  await addBackup('FAILED', 2);
+  await addBackup('QUEUED', 3);
   expect(await found('backup_failed')).toEqual([service]);
-  await backup('READY', 4);
+  await addBackup('READY', 4);
   expect(await found('backup_failed')).toEqual([]);
 });
 
@@ -72,4 +73,109 @@ test('a certificate is found that expires within the days of the rule', async ()
   );
   expect(await found('certificate_days_left', 9)).toEqual([]);
   expect(await found('certificate_days_left', 11)).toEqual([service]);
+});
+
+describe('what instances take', () => {
+  beforeEach(async () => {
+    await app.db.deleteFrom('service_metric').execute();
+    await app.db.updateTable('service').set({ wanted: 'running' }).where('id', '=', service).execute();
+  });
+
+  /** Stores a minute that began some minutes ago, with two measurements of 450 of 500 mCPU and of 64 of 128 MiB on average. */
+  const minute = (ago: number, changes: object = {}) =>
+    app.db
+      .insertInto('service_metric')
+      .values({
+        organization_id: organization,
+        service_id: service,
+        resolution: 60,
+        at: new Date(Date.now() - ago * 60_000),
+        instances: 1,
+        restarts: 0,
+        samples: 2,
+        cpu_milli_sum: 900,
+        cpu_milli_max: 500,
+        cpu_milli_limit: 500,
+        memory_bytes_sum: 128 * 2 ** 20,
+        memory_bytes_max: 2 ** 30,
+        memory_bytes_limit: 128 * 2 ** 20,
+        ...changes,
+      })
+      .execute();
+
+  test.each([
+    ['cpu_percent', 'ABOVE', 89, 90],
+    ['cpu_percent', 'ABOVE_OR_EQUAL', 90, 91],
+    ['cpu_percent', 'BELOW', 91, 90],
+    ['cpu_percent', 'BELOW_OR_EQUAL', 90, 89],
+    ['memory_percent', 'ABOVE', 49, 50],
+  ])('%s %s compares the mean of the last minute with its limit', async (name, operator, holds, does_not) => {
+    expect(await found(name, holds, operator)).toEqual([]);
+    await minute(1);
+    await minute(2, { cpu_milli_sum: 1, memory_bytes_sum: 1 });
+    expect(await found(name, holds, operator)).toEqual([service]);
+    expect(await found(name, does_not, operator)).toEqual([]);
+  });
+
+  test('is not found without a limit, without a recent measurement, and of a service that is stopped', async () => {
+    await minute(1, { cpu_milli_limit: 0 });
+    expect(await found('cpu_percent', 10, 'ABOVE')).toEqual([]);
+    await minute(0, { samples: 0 });
+    expect(await found('memory_percent', 10, 'ABOVE')).toEqual([service]);
+    await app.db.updateTable('service').set({ wanted: 'stopped' }).where('id', '=', service).execute();
+    expect(await found('memory_percent', 10, 'ABOVE')).toEqual([]);
+    await app.db.updateTable('service').set({ wanted: 'running' }).where('id', '=', service).execute();
+    await app.db
+      .updateTable('service_metric')
+      .set({ at: new Date(Date.now() - 200_000) })
+      .where('samples', '>', 0)
+      .execute();
+    expect(await found('memory_percent', 10, 'ABOVE')).toEqual([]);
+  });
+
+  test('restarts are counted over ten minutes; new instances count from 0', async () => {
+    for (const [ago, restarts] of [
+      [12, 100],
+      [9, 103],
+      [6, 0],
+      [3, 2],
+      [1, 4],
+    ] as const)
+      await minute(ago, { restarts });
+    expect(await found('restarts', 3, 'ABOVE')).toEqual([service]);
+    expect(await found('restarts', 4, 'ABOVE')).toEqual([]);
+    expect(await found('restarts', 4, 'ABOVE_OR_EQUAL')).toEqual([service]);
+    await app.db.updateTable('service').set({ wanted: 'stopped' }).where('id', '=', service).execute();
+    expect(await found('restarts', 3, 'ABOVE')).toEqual([]);
+  });
+
+  test('an alert of restarts stays while nothing is measured, and is over with the service', async () => {
+    await minute(1, { restarts: 0 });
+    const rule = { organization_id: organization, target_type: 'ENVIRONMENT', target_id: environment, id: newId() };
+    const condition = { promql: 'restarts', operator: 'ABOVE', threshold: 0 };
+    const states = async () => (await measure(app.db, { ...rule, condition } as DueRule)).map(({ holds }) => holds);
+    expect(await states()).toEqual([]);
+    await minute(0, { restarts: 1 });
+    expect(await states()).toEqual([true]);
+  });
+});
+
+test('a managed database is found whose last good backup is too old, counted from its making where there is none', async () => {
+  const set = (age: number, spec: object) =>
+    sql`update service set kind = 'DATABASE', wanted = 'running', spec = ${JSON.stringify(spec)}::jsonb,
+      created_at = now() - make_interval(hours => ${age}) where id = ${service}`.execute(app.db);
+  await app.db.deleteFrom('database_backup').execute();
+  const spec = { mode: 'MANAGED' };
+  await set(25, spec);
+  expect(await found('backup_age_hours', 26, 'ABOVE')).toEqual([]);
+  await set(27, spec);
+  expect(await found('backup_age_hours', 26, 'ABOVE')).toEqual([service]);
+  await set(27, { mode: 'CONTAINER' });
+  expect(await found('backup_age_hours', 26, 'ABOVE')).toEqual([]);
+  await set(100, spec);
+  await addBackup('READY', -26 * 60 - 1);
+  await addBackup('FAILED', -1);
+  expect(await found('backup_age_hours', 26, 'ABOVE')).toEqual([service]);
+  await addBackup('READY', -25 * 60);
+  expect(await found('backup_age_hours', 26, 'ABOVE')).toEqual([]);
 });

@@ -4,11 +4,14 @@ import type { Finding } from '#delivery/alerts/finding.ts';
 import type { Measure } from '#resources/alert-rule/index.ts';
 import type { DueRule } from '#delivery/alerts/queries.ts';
 
+/** Time from which on a measurement counts as the present. */
+const IS_PRESENT = sql`clock_timestamp() - interval '3 minutes'`;
+
 /**
  * Statements on the service `s` that return `holds`, `since`, `detail` and `part` in one row. Without a row, or with null in `holds`, nothing
- * is known. `i` is what the rule has found at the service before, if anything.
+ * is known. `i` is what the rule has found at the service before, if anything. `crosses` compares with the threshold.
  */
-const CONDITIONS: Record<Measure, (threshold: number) => RawBuilder<unknown>> = {
+const CONDITIONS: Record<Measure, (threshold: number, crosses: RawBuilder<unknown>) => RawBuilder<unknown>> = {
   // A cancel says nothing of whether the service can be deployed.
   deployment_failed: () => sql`select d.state like '%ERROR' as holds, d.ended_at as since,
       'deployment ' || d.number || ' ended with ' || d.state || coalesce(': ' || (d.error_cause ->> 'summary'), '') as detail, null as part
@@ -33,17 +36,77 @@ const CONDITIONS: Record<Measure, (threshold: number) => RawBuilder<unknown>> = 
     from (select c.domain, c.certificate_expires_at as ends_at, c.certificate_state is distinct from 'UNSUPPORTED' as is_obtained,
         c.certificate_expires_at < clock_timestamp() + make_interval(secs => ${days * 86_400}) as is_late
       from custom_domain c where c.service_id = s.id and c.generate_certificate) t`,
+  cpu_percent: (percent, crosses) =>
+    shareTaken({
+      used: sql`m.cpu_milli_sum`,
+      limit: sql`m.cpu_milli_limit`,
+      of: sql`'CPU (' || m.cpu_milli_limit || ' mCPU)'`,
+      holds: sql`${crosses} ${percent}`,
+    }),
+  memory_percent: (percent, crosses) =>
+    shareTaken({
+      used: sql`m.memory_bytes_sum`,
+      limit: sql`m.memory_bytes_limit`,
+      of: sql`'memory (' || m.memory_bytes_limit / 1048576 || ' MiB)'`,
+      holds: sql`${crosses} ${percent}`,
+    }),
+  // The sum of the present instances falls where they are replaced: that is no restart.
+  restarts: (
+    count,
+    crosses,
+  ) => sql`select case when s.wanted = 'running' then sum(t.more) ${crosses} ${count} else false end as holds,
+      max(t.at) filter (where t.more > 0) as since, 'its instances restarted ' || sum(t.more) || ' times within ten minutes' as detail, null as part
+    from (select m.at, greatest(0, m.restarts - lag(m.restarts) over (order by m.at)) as more from service_metric m
+      where m.service_id = s.id and m.resolution = 60 and m.at > clock_timestamp() - interval '10 minutes') t
+    having s.wanted <> 'running' or max(t.at) > ${IS_PRESENT}`,
+  backup_age_hours: (
+    hours,
+  ) => sql`select s.wanted = 'running' and b.due_at < clock_timestamp() as holds, b.due_at as since,
+      case when b.last is null then 'no backup was ever made'
+        else 'the last backup is of ' || to_char(b.last at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') end as detail, null as part
+    from (select max(r.created_at) as last, coalesce(max(r.created_at), s.created_at) + make_interval(secs => ${hours * 3600}) as due_at
+      from database_backup r where r.database_id = s.id and r.status = 'READY') b
+    where s.kind = 'DATABASE' and s.spec ->> 'mode' = 'MANAGED'`,
+};
+
+interface Share {
+  /** Sum of the measurements of a minute. */
+  used: RawBuilder<unknown>;
+  limit: RawBuilder<unknown>;
+  /** Text of what is limited, with the limit. */
+  of: RawBuilder<unknown>;
+  /** End of the comparison of the percents. */
+  holds: RawBuilder<unknown>;
+}
+
+/** Statement on what instances take of their limit, by the last minute that was measured. Without a limit nothing is known. */
+const shareTaken = ({ used, limit, of, holds }: Share) => sql`
+    select case when s.wanted = 'running' then p.percent ${holds} else false end as holds, m.at as since,
+      'its instances take ' || round(p.percent) || ' % of their ' || ${of} as detail, null as part
+    from (select) as one
+      left join lateral (select * from service_metric r where r.service_id = s.id and r.resolution = 60 and r.samples > 0
+        and r.at > ${IS_PRESENT} order by r.at desc limit 1) m on true
+      cross join lateral (select 100 * ${used}::float8 / m.samples / nullif(${limit}, 0) as percent) p`;
+
+/** Comparisons of SQL by the operators of conditions. */
+const COMPARISONS: Record<string, RawBuilder<unknown>> = {
+  ABOVE: sql`>`,
+  ABOVE_OR_EQUAL: sql`>=`,
+  BELOW: sql`<`,
+  BELOW_OR_EQUAL: sql`<=`,
 };
 
 /** Lists the services of a target that fulfil a rule's condition. Those that it has found before stay while nothing is known of them. */
 export async function measure(db: Database, rule: DueRule): Promise<Finding[]> {
   const target = { CLUSTER: sql`e.cluster_id`, ENVIRONMENT: sql`e.id` }[rule.target_type] ?? sql`s.id`;
+  const { promql, threshold = 0, operator = 'NONE' } = rule.condition;
+  const condition = CONDITIONS[promql as Measure](threshold, COMPARISONS[operator] ?? sql`=`);
   const { rows } = await sql<Finding>`
     select s.id as subject_id, p.name || ' / ' || e.name || ' / ' || s.name as name, f.holds, f.detail, f.part, f.since,
       e.project_id, e.id as environment_id, e.mode, e.cluster_id as on_cluster_id
     from service s join environment e on e.id = s.environment_id join project p on p.id = e.project_id
       left join alert_incident i on i.rule_id = ${rule.id} and i.subject_id = s.id
-      left join lateral (${CONDITIONS[rule.condition.promql as Measure](rule.condition.threshold ?? 0)}) f on true
+      left join lateral (${condition}) f on true
     where s.organization_id = ${rule.organization_id} and ${target} = ${rule.target_id} and not s.deleting
       and (f.holds or f.holds is null and i.subject_id is not null)
     order by 2, 1`.execute(db);

@@ -66,6 +66,13 @@ test.each([
     { condition: { kind: 'BUILT', promql: 'certificate_days_left', operator: 'BELOW', threshold: -1 } },
     'condition.threshold',
   ],
+  [{ condition: { kind: 'BUILT', promql: 'cpu_percent', threshold: 90 } }, 'condition.operator'],
+  [{ condition: { kind: 'BUILT', promql: 'cpu_percent', operator: 'EQUAL', threshold: 90 } }, 'condition.operator'],
+  [{ condition: { kind: 'BUILT', promql: 'cpu_percent', operator: 'ABOVE' } }, 'condition.threshold'],
+  [{ condition: { kind: 'BUILT', promql: 'memory_percent', operator: 'ABOVE', threshold: -1 } }, 'condition.threshold'],
+  [{ condition: { kind: 'BUILT', promql: 'restarts', operator: 'BELOW', threshold: 3 } }, 'condition.operator'],
+  [{ condition: { kind: 'BUILT', promql: 'restarts', operator: 'ABOVE', threshold: 1001 } }, 'condition.threshold'],
+  [{ condition: { kind: 'BUILT', promql: 'backup_age_hours', operator: 'ABOVE', threshold: 26 } }, 'condition.promql'],
   // Applications have no runs and no backups, and only clusters that are followed count instances.
   [{ condition: { kind: 'BUILT', promql: 'job_failed' } }, 'condition.promql'],
   [{ condition: { kind: 'BUILT', promql: 'backup_failed' } }, 'condition.promql'],
@@ -122,7 +129,7 @@ test('an edit to a condition that the target can never fulfil is refused, and sa
   const condition = { kind: 'BUILT', promql: 'job_failed' };
   const { errors } = ok(await admin.put(`/alert-rules/${rule.id}`, { ...editOf(body), condition }), 400);
   expect(errors[0].message).toContain(
-    'must be one of deployment_failed, certificate_days_left for a target of type APPLICATION',
+    'must be one of deployment_failed, certificate_days_left, cpu_percent, memory_percent, restarts for a target of type APPLICATION',
   );
   const expired = { kind: 'BUILT', promql: 'certificate_days_left', operator: 'BELOW', threshold: 0 };
   ok(await admin.put(`/alert-rules/${rule.id}`, { ...editOf(body), condition: expired }), 200);

@@ -10,6 +10,7 @@ import {
   observedWarnings,
   type ObservedWarnings,
 } from '#deployments/watchers/observed-warnings.ts';
+import { Periodic } from '#platform/work/periodic.ts';
 import type { Capabilities, ClusterRef, ClusterRuntimes, Handle, Observation } from '#runtimes/runtime.ts';
 
 const LOOK_MS = 30_000;
@@ -91,8 +92,7 @@ export class RunningWatcher {
   /** Questions that runtimes have not answered yet; they are not asked again meanwhile. */
   readonly #asked = new Set<string>();
   readonly #follower: ClusterFollower;
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  readonly #looks: Periodic;
   #stopped = false;
 
   constructor({ platform, runtimes, nodeId, machine, again, observeMs = OBSERVE_MS }: WatcherParts) {
@@ -102,6 +102,11 @@ export class RunningWatcher {
     this.#machine = machine;
     this.#again = again;
     this.#observeMs = observeMs;
+    this.#looks = new Periodic(
+      LOOK_MS,
+      () => this.#lookOnce(),
+      (error) => platform.log.warn({ err: error }, 'cannot look after what should run'),
+    );
     this.#follower = new ClusterFollower({
       platform,
       open: (cluster) => this.#askOnce(`watch ${cluster.id}`, () => runtimes.runtimeOf(cluster)),
@@ -110,21 +115,17 @@ export class RunningWatcher {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.look(), LOOK_MS);
-    void this.look();
+    this.#looks.start();
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    clearInterval(this.#timer);
-    await Promise.all([this.#looking, this.#follower.stop()]);
+    await Promise.all([this.#looks.stop(), this.#follower.stop()]);
   }
 
   /** Looks once; a look that is under way already is joined. */
   look(): Promise<void> {
-    return (this.#looking ??= this.#lookOnce()
-      .catch((error: unknown) => this.#platform.log.warn({ err: error }, 'cannot look after what should run'))
-      .finally(() => (this.#looking = undefined)));
+    return this.#looks.look();
   }
 
   async #lookOnce(): Promise<void> {
@@ -160,7 +161,7 @@ export class RunningWatcher {
     const busy = await listBusy(db, clusterIds, serviceIds);
     const missing = await this.#findMissing(await listWanted(db, clusterIds, serviceIds));
     // One that is under way may have passed them already.
-    if (missing.length > 0) void Promise.resolve(this.#looking).then(() => this.look());
+    if (missing.length > 0) void this.#looks.settled().then(() => this.look());
     return busy;
   }
 

@@ -1161,6 +1161,22 @@ export interface Service {
   wanted: Generated<string>;
 }
 
+export interface ServiceMetric {
+  at: Timestamp;
+  cpu_milli_limit: number;
+  cpu_milli_max: number;
+  cpu_milli_sum: Int8Column;
+  instances: number;
+  memory_bytes_limit: Int8Column;
+  memory_bytes_max: Int8Column;
+  memory_bytes_sum: Int8Column;
+  organization_id: string;
+  resolution: number;
+  restarts: number;
+  samples: number;
+  service_id: string;
+}
+
 export interface ServiceWarning {
   code: string;
   created_at: Generated<Timestamp>;
@@ -1510,6 +1526,7 @@ export interface DB {
   schema_migration: SchemaMigration;
   secret_manager_access: SecretManagerAccess;
   service: Service;
+  service_metric: ServiceMetric;
   service_warning: ServiceWarning;
   sign_in: SignIn;
   sign_in_attempt: SignInAttempt;

@@ -9,6 +9,10 @@ export const MEASURES = {
   job_failed: 'its last run has failed',
   backup_failed: 'its last backup has failed',
   certificate_days_left: 'a certificate is about to expire',
+  cpu_percent: 'its CPU is beyond the threshold',
+  memory_percent: 'its memory is beyond the threshold',
+  restarts: 'its instances restart',
+  backup_age_hours: 'its last backup is too old',
 } as const;
 
 /** Name of a condition in `MEASURES`. */
@@ -34,10 +38,56 @@ export const Condition = Type.Object({
 });
 export type Condition = Static<typeof Condition>;
 
+type Operator = NonNullable<Condition['operator']>;
+
+/** What the threshold of a measure that is a number may be. */
+interface Threshold {
+  operators: readonly Operator[];
+  least: number;
+  most: number;
+  /** What the number counts, with an example. */
+  unit: string;
+}
+
+const PERCENT: Threshold = {
+  operators: ['ABOVE', 'ABOVE_OR_EQUAL', 'BELOW', 'BELOW_OR_EQUAL'],
+  least: 0,
+  most: 10_000,
+  unit: 'percent of the limit of all instances together from 0 to 10000, such as 90',
+};
+
+/** Measures that are numbers. The others are true or false. */
+const NUMBERS: Partial<Record<Measure, Threshold>> = {
+  certificate_days_left: {
+    operators: ['BELOW'],
+    least: 0,
+    most: 365,
+    unit: 'days from 0, for certificates that have expired, to 365, such as 14',
+  },
+  cpu_percent: PERCENT,
+  memory_percent: PERCENT,
+  restarts: {
+    operators: ['ABOVE', 'ABOVE_OR_EQUAL'],
+    least: 0,
+    most: 1_000,
+    unit: 'restarts within ten minutes from 0 to 1000, such as 3',
+  },
+  backup_age_hours: {
+    operators: ['ABOVE'],
+    least: 1,
+    most: 8_760,
+    unit: 'hours since the last backup from 1 to 8760, such as 26',
+  },
+};
+
 /** Kinds of services that can fulfil a condition, where not all can. Databases are no targets: they are watched with their environment. */
 const KINDS: Partial<Record<Measure, readonly string[]>> = {
   job_failed: kindsWith('scheduled'),
   backup_failed: [],
+  backup_age_hours: [],
+  cpu_percent: kindsWith('longRunning'),
+  memory_percent: kindsWith('longRunning'),
+  restarts: kindsWith('longRunning'),
   certificate_days_left: kindsWith('settings').filter((kind) => factsOf(kind).settings!.includes('web')),
 };
 
@@ -61,8 +111,6 @@ export function checkCanHold(measure: Measure, type: string, runtime: string): v
   );
 }
 
-const MOST_DAYS = 365;
-
 /** Returns the measure of a condition; 400 that names the field where the condition cannot be evaluated. */
 export function measureOf(condition: Condition): Measure {
   const { promql, kind, function: fold = 'NONE', operator = 'NONE', threshold } = condition;
@@ -79,13 +127,12 @@ export function measureOf(condition: Condition): Measure {
     );
   if (fold !== 'NONE')
     throw invalidField('condition.function', `must be NONE: ${measure} is looked at for each service by itself`);
-  if (measure === 'certificate_days_left') {
-    if (operator !== 'BELOW') throw invalidField('condition.operator', `must be BELOW for ${measure}`);
-    if (threshold === undefined || threshold < 0 || threshold > MOST_DAYS)
-      throw invalidField(
-        'condition.threshold',
-        `must be a number of days from 0, for certificates that have expired, to ${MOST_DAYS}, such as 14`,
-      );
+  const number = NUMBERS[measure];
+  if (number) {
+    if (!number.operators.includes(operator))
+      throw invalidField('condition.operator', `must be ${number.operators.join(' or ')} for ${measure}`);
+    if (threshold === undefined || threshold < number.least || threshold > number.most)
+      throw invalidField('condition.threshold', `must be a number of ${number.unit}`);
     return measure;
   }
   if (operator !== 'NONE')

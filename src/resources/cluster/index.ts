@@ -4,8 +4,10 @@ export type {
   ClusterInstance,
   ClusterNeeds,
   ClusterSocketNeeds,
+  MetricSeries,
   NodeMetrics,
   NodeUsage,
+  SeriesRequest,
 } from '#resources/cluster/needs.ts';
 export { clusterTarget, type ClusterTarget } from '#resources/cluster/target.ts';
 export { insertCluster, type NewClusterInput } from '#resources/cluster/service.ts';

@@ -1,4 +1,5 @@
 import type { Context } from '#platform/context.ts';
+import type { Call } from '#platform/http/route.ts';
 import type { ClusterTarget } from '#resources/cluster/target.ts';
 import type { InstanceMetrics, RuntimeNode } from '#runtimes/runtime.ts';
 
@@ -36,6 +37,23 @@ export interface ClusterInstance extends InstanceMetrics {
   serviceName: string;
 }
 
+/** Series of a metric: its labels, and its values as Prometheus writes them, with their times in seconds. */
+export interface MetricSeries {
+  labels: Record<string, string>;
+  samples: [at: number, value: string][];
+}
+
+/** Question for the series of a metric. */
+export interface SeriesRequest {
+  name: string;
+  /** Returns whether a series with these labels is wanted. */
+  select(labels: Record<string, string>): boolean;
+  /** First time, last time at most, and the step between two times. */
+  from: Date;
+  to: Date;
+  stepMs: number;
+}
+
 /** Parts of the program that app/ gives to the sockets of clusters. */
 export interface ClusterSocketNeeds {
   /** Measures a machine. Throws `OnOtherMachine` unless it is this one. */
@@ -58,6 +76,12 @@ export interface ClusterNeeds {
   unknownLabelsGroups(context: Context, organizationId: string, ids: string[]): Promise<string[]>;
   /** Requests that everything on the cluster stops, in the transaction of the call. */
   stopEnvironments(context: Context, cluster: ClusterTarget): Promise<void>;
+  /** Answers the kept series of a metric of services on a cluster, of those that the caller may read. */
+  serviceSeries(
+    caller: Pick<Call, 'db' | 'principal' | 'clock'>,
+    cluster: ClusterTarget,
+    request: SeriesRequest,
+  ): Promise<MetricSeries[]>;
   /** Measures a machine. Throws `OnOtherMachine` unless it is this one. */
   nodeMetrics(machineId: string): Promise<NodeMetrics>;
 }

@@ -219,6 +219,10 @@ export function describeObserving(contract: ContractOf, options: ContractOptions
       expect(entry.startedAt).toBe(observation.instances[n]!.startedAt);
       expect(entry.startedAt).not.toBeNull();
     }
+    // The CPU time of a run only grows.
+    const later = await c.runtime.metrics(handle);
+    for (const [n, { cpuMs }] of metrics.entries())
+      if (cpuMs !== undefined) expect(later[n]!.cpuMs).toBeGreaterThanOrEqual(cpuMs);
   });
 }
 

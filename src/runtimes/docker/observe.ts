@@ -150,7 +150,7 @@ function limitsOf({ inspected, state, restarts }: Instance) {
 export function metricsOf(
   instance: string,
   stats: Docker.ContainerStats,
-): Pick<InstanceMetrics, 'instance' | 'cpuMilli' | 'memoryBytes' | 'at'> {
+): Pick<InstanceMetrics, 'instance' | 'cpuMilli' | 'cpuMs' | 'memoryBytes' | 'at'> {
   const used = stats.cpu_stats.cpu_usage.total_usage - stats.precpu_stats.cpu_usage.total_usage;
   const elapsed = Date.parse(stats.read) - Date.parse(stats.preread);
   const memory = stats.memory_stats;
@@ -160,6 +160,7 @@ export function metricsOf(
     instance,
     // Nanoseconds of CPU per millisecond are microseconds per millisecond × 1000: one whole CPU is 1000 milli-CPU.
     cpuMilli: elapsed > 0 ? Math.max(Math.round(used / elapsed / 1000), 0) : 0,
+    cpuMs: stats.cpu_stats.cpu_usage.total_usage / 1e6,
     memoryBytes: Math.max((memory.usage ?? 0) - cache, 0),
     at: new Date(stats.read).toISOString(),
   };

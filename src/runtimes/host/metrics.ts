@@ -32,7 +32,8 @@ export async function measure(
     const seconds = (performance.now() - start) / 1000;
     const cpuMilli = Math.max(0, Math.round(((now.ticks - before[n]!.ticks) / TICKS / seconds) * 1000));
     const { memoryBytes } = now;
+    const cpuMs = (now.ticks / TICKS) * 1000;
     const measuredAt = new Date().toISOString();
-    return { instance: instanceName(at), cpuMilli, memoryBytes, ...limits, startedAt, restarts, at: measuredAt };
+    return { instance: instanceName(at), cpuMilli, cpuMs, memoryBytes, ...limits, startedAt, restarts, at: measuredAt };
   });
 }

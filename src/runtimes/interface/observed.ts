@@ -156,6 +156,8 @@ export interface InstanceMetrics {
   /** Name of the node that it is on, where a cluster has several. */
   node?: string;
   cpuMilli: number;
+  /** CPU time in milliseconds that the present run has used so far; absent where only a rate is known. */
+  cpuMs?: number;
   memoryBytes: number;
   /** Limit of CPU; where the machine cannot limit it, the amount that the service requests. */
   cpuLimitMilli: number;

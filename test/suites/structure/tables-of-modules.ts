@@ -62,6 +62,7 @@ export const OWNERS: Record<string, string[]> = {
   'services/kinds/argocd-app': ['argo_cd_destination'],
   'services/kinds/database': ['database_backup', 'database_backup_file', 'database_link', 'database_restore'],
   'services/kinds/terraform': ['terraform_plan', 'terraform_resource'],
+  'services/metrics': ['service_metric'],
   'services/moved-tags': ['image_tag'],
   'services/ports': ['published_port'],
   'services/previews': ['preview', 'pull_request', 'pull_request_call', 'pull_request_report'],
@@ -119,6 +120,7 @@ export const READS: Exceptions[] = [
       'services/kinds/container': ['environment', 'service'],
       'services/kinds/database': ['cluster', 'environment', 'organization'],
       'services/kinds/terraform': ['cluster', 'environment', 'service'],
+      'services/metrics': ['environment', 'project', 'service'],
       'services/moved-tags': ['service'],
       'services/ports': ['cluster', 'environment'],
       'services/previews': ['environment'],
@@ -226,7 +228,14 @@ export const READS: Exceptions[] = [
   {
     reason: 'An evaluation of an alert rule measures many services in one statement.',
     uses: {
-      'delivery/alerts': ['custom_domain', 'database_backup', 'deployment_service', 'job_execution', 'service_warning'],
+      'delivery/alerts': [
+        'custom_domain',
+        'database_backup',
+        'deployment_service',
+        'job_execution',
+        'service_metric',
+        'service_warning',
+      ],
     },
   },
   {

@@ -85,7 +85,7 @@ export const ClusterEventList = PlainListOf(ClusterEvent);
 export const MetricsQuery = Type.Object({
   endpoint: Type.String({ description: '`query` or `query_range`.' }),
   query: Type.String({
-    description: 'A metric by its name, with labels at most: `node_memory_MemTotal_bytes{instance="…"}`.',
+    description: 'A metric by its name, with labels at most: `quarterdeck_service_cpu_cores{service_id="…"}`.',
   }),
   start: text,
   end: text,

@@ -4,6 +4,7 @@ import { unsupportedCertificates, type CertificateStatus, type Router } from '#r
 import type { ClusterRuntimes } from '#runtimes/runtime.ts';
 import { withDeadline } from '#kernel/deadline.ts';
 import { storable } from '#kernel/storable.ts';
+import { Periodic } from '#platform/work/periodic.ts';
 import { renewGauge } from '#platform/telemetry/gauges.ts';
 import { listCertificateDomains, recordCertificate } from '#services/capabilities/service/custom-domains/index.ts';
 
@@ -21,8 +22,7 @@ export class CertificateWatcher {
   readonly #runtimes: ClusterRuntimes | null;
   #known: CertificateStatus[] = [];
   readonly #ending = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | undefined;
+  readonly #looks: Periodic;
 
   constructor(
     platform: Platform,
@@ -35,6 +35,10 @@ export class CertificateWatcher {
     this.#platform = platform;
     this.#router = router;
     this.#nodeId = nodeId;
+    const warn = (error: unknown) => {
+      if (!this.#ending.signal.aborted) platform.log.warn({ err: error }, 'cannot look after certificates');
+    };
+    this.#looks = new Periodic(LOOK_MS, () => this.#lookOnce(), warn);
     const known = () => this.#known;
     renewGauge(registry, {
       name: 'quarterdeck_certificates',
@@ -57,23 +61,17 @@ export class CertificateWatcher {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.look(), LOOK_MS);
-    void this.look();
+    this.#looks.start();
   }
 
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
+  stop(): Promise<void> {
     this.#ending.abort();
-    await this.#looking;
+    return this.#looks.stop();
   }
 
   /** Looks once; a look that is under way already is joined. */
   look(): Promise<void> {
-    return (this.#looking ??= this.#lookOnce()
-      .catch((error: unknown) => {
-        if (!this.#ending.signal.aborted) this.#platform.log.warn({ err: error }, 'cannot look after certificates');
-      })
-      .finally(() => (this.#looking = undefined)));
+    return this.#looks.look();
   }
 
   async #lookOnce(): Promise<void> {

@@ -1,0 +1,170 @@
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { newId } from '#kernel/ids.ts';
+import { sql } from '#platform/database/index.ts';
+import { MetricSampler, METRIC_TASKS } from '#services/metrics/index.ts';
+import type { SamplerParts } from '#services/metrics/sampler.ts';
+import { RuntimeError, type InstanceMetrics, type Runtime } from '#runtimes/runtime.ts';
+import { ok, useApp } from '#test/harness/app.ts';
+import { makeExample, useEngine } from '#test/harness/engine.ts';
+
+const app = useApp();
+const engine = useEngine(app);
+
+beforeEach(() => app.db.deleteFrom('service_metric').execute());
+
+/** Makes an organization with a deployed application. */
+async function deployed() {
+  const admin = await app.organization();
+  const { application, environment } = await makeExample(admin);
+  ok(await admin.post(`/application/${application.id}/deploy?wait=30`), 200);
+  return { admin, id: application.id as string, clusterId: environment.cluster_id as string };
+}
+
+/** Makes a sampler of clusters, whose runtimes are the given ones or that of the engine. */
+function samplerOf(
+  clusterIds: string[],
+  runtimes: Record<string, Partial<Runtime>> = {},
+  more: Partial<SamplerParts> = {},
+) {
+  const sampler = new MetricSampler({
+    platform: app.platform,
+    nodeId: newId(),
+    listClusters: async () => clusterIds.map((id) => ({ id, runtime: 'fake' })),
+    runtimes: {
+      runtimeOf: async ({ id }) =>
+        ({
+          name: 'fake',
+          observe: (handle) => engine.runtime.observe(handle),
+          metrics: (handle) => engine.runtime.metrics!(handle),
+          ...runtimes[id!],
+        }) as Runtime,
+    },
+    ...more,
+  });
+  onTestFinished(() => sampler.stop());
+  return sampler;
+}
+
+const rowsOf = (id: string) =>
+  app.db.selectFrom('service_metric').selectAll().where('service_id', '=', id).orderBy('resolution').orderBy('at').execute(); // prettier-ignore
+const samplesOf = async (id: string) => (await rowsOf(id)).filter((row) => row.resolution === 3600);
+
+test('a look adds what a deployed service takes to its minute, its ten minutes and its hour', async () => {
+  const { id, clusterId } = await deployed();
+  const { resources } = engine.runtime.specOf(id)!;
+  const sampler = samplerOf([clusterId]);
+  await sampler.look();
+  await sampler.look();
+  const rows = await rowsOf(id);
+  for (const resolution of [60, 600, 3600]) {
+    const own = rows.filter((row) => row.resolution === resolution);
+    // A minute may end between the two looks.
+    expect(own.reduce((sum, { samples }) => sum + samples, 0)).toBe(2);
+    expect(own[0]).toMatchObject({
+      instances: 1,
+      restarts: 0,
+      cpu_milli_max: resources.cpuMilli / 10,
+      cpu_milli_limit: resources.cpuMilli,
+      memory_bytes_max: resources.memoryMib * 2 ** 19,
+      memory_bytes_limit: resources.memoryMib * 2 ** 20,
+    });
+    for (const { at } of own) expect(at.getTime() % (resolution * 1000)).toBe(0);
+    expect(own.reduce((sum, row) => sum + row.cpu_milli_sum, 0)).toBe((2 * resources.cpuMilli) / 10);
+  }
+});
+
+test('a service that is stopped or was never deployed is not measured', async () => {
+  const { admin, id, clusterId } = await deployed();
+  const { application } = await makeExample(admin);
+  ok(await admin.post(`/application/${id}/stop?wait=30`), 200);
+  await samplerOf([clusterId]).look();
+  expect([await rowsOf(id), await rowsOf(application.id)]).toEqual([[], []]);
+});
+
+test('where instances cannot be measured, they and their restarts are counted all the same', async () => {
+  const { id, clusterId } = await deployed();
+  const refuse = () => Promise.reject(new RuntimeError('refused', 'no metrics-server'));
+  const warn = vi.spyOn(app.platform.log, 'warn');
+  onTestFinished(() => warn.mockRestore());
+  await samplerOf([clusterId], { [clusterId]: { metrics: refuse } }).look();
+  expect(await samplesOf(id)).toMatchObject([{ instances: 1, restarts: 0, samples: 0, cpu_milli_max: 0 }]);
+  expect(warn).not.toHaveBeenCalled();
+});
+
+test('a service that cannot be measured keeps no other one from it, and is told', async () => {
+  const [broken, sound] = [await deployed(), await deployed()];
+  const warn = vi.spyOn(app.platform.log, 'warn');
+  onTestFinished(() => warn.mockRestore());
+  const fail = () => Promise.reject(new RuntimeError('unreachable', 'the engine is away'));
+  await samplerOf([broken.clusterId, sound.clusterId], { [broken.clusterId]: { metrics: fail } }).look();
+  expect(await samplesOf(broken.id)).toEqual([]);
+  expect(await samplesOf(sound.id)).toHaveLength(1);
+  const told = {
+    clusterId: broken.clusterId,
+    services: 1,
+    err: expect.objectContaining({ message: 'the engine is away' }),
+  };
+  expect(warn).toHaveBeenCalledExactlyOnceWith(told, 'cannot measure services');
+});
+
+test('a cluster that does not answer holds up no other one, and is asked again only once it has answered', async () => {
+  const [silent, sound] = [await deployed(), await deployed()];
+  const { promise: answer, resolve } = Promise.withResolvers<InstanceMetrics[]>();
+  let asked = 0;
+  const metrics = () => (asked++, answer);
+  const clusters = [silent.clusterId, sound.clusterId];
+  const sampler = samplerOf(clusters, { [silent.clusterId]: { metrics } }, { answerSeconds: 0.2 });
+  await sampler.look();
+  await sampler.look();
+  expect(asked).toBe(1);
+  expect([await samplesOf(silent.id), await samplesOf(sound.id)]).toMatchObject([[], [{ samples: 2 }]]);
+  resolve([]);
+  await sampler.look();
+  await sampler.look();
+  expect(await samplesOf(silent.id)).toMatchObject([{ instances: 1, samples: 0 }]);
+});
+
+test('a stop does not wait for a cluster that does not answer', async () => {
+  const { clusterId } = await deployed();
+  const { promise: isAsked, resolve: ask } = Promise.withResolvers<void>();
+  const metrics = () => (ask(), new Promise<InstanceMetrics[]>(() => undefined));
+  const sampler = samplerOf([clusterId], { [clusterId]: { metrics } });
+  void sampler.look();
+  await isAsked;
+  await sampler.stop();
+});
+
+test('what a service has taken goes with it, and what is deleted meanwhile is left out', async () => {
+  const { admin, id, clusterId } = await deployed();
+  await samplerOf([clusterId]).look();
+  const metrics = async () => {
+    await app.db.deleteFrom('service').where('id', '=', id).execute();
+    return [];
+  };
+  await samplerOf([clusterId], { [clusterId]: { metrics } }).look();
+  expect(await rowsOf(id)).toEqual([]);
+  expect((await admin.get(`/application/${id}`)).status).toBe(404);
+});
+
+test('intervals are kept for hours, days or a month by their length', async () => {
+  const { admin, id } = await deployed();
+  const ages = [
+    [60, 2.9],
+    [60, 3.1],
+    [600, 71],
+    [600, 73],
+    [3600, 719],
+    [3600, 721],
+  ] as const;
+  for (const [resolution, hours] of ages)
+    await sql`insert into service_metric values (${admin.organizationId}, ${id}, ${resolution}, now() - make_interval(secs => ${hours * 3600}), 1, 0, 0, 0, 0, 0, 0, 0, 0)`.execute(
+      app.db,
+    );
+  await METRIC_TASKS[0]!.run(app.platform, new AbortController().signal);
+  const kept = (await rowsOf(id)).map(({ resolution, at }) => [resolution, (Date.now() - at.getTime()) / 3_600_000]);
+  expect(kept).toEqual([
+    [60, expect.closeTo(2.9, 1)],
+    [600, expect.closeTo(71, 1)],
+    [3600, expect.closeTo(719, 1)],
+  ]);
+});

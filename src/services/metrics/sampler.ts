@@ -1,0 +1,130 @@
+import { withDeadline } from '#kernel/deadline.ts';
+import type { Platform } from '#platform/context.ts';
+import type { Database } from '#platform/database/index.ts';
+import { READ_ONLY_CODE } from '#platform/installation/index.ts';
+import { Periodic } from '#platform/work/periodic.ts';
+import { addSamples, listMeasured, type Measured } from '#services/metrics/queries.ts';
+import { CpuReadings, sampleOf, type Sample } from '#services/metrics/sample.ts';
+import { RuntimeError, type ClusterRef, type ClusterRuntimes, type Handle } from '#runtimes/runtime.ts';
+
+/** Milliseconds between two measurements of a service. */
+const LOOK_MS = 60_000;
+/** Services of one cluster that are measured at a time, and seconds that one of them may take. */
+const AT_ONCE = 4;
+const ANSWER_SECONDS = 15;
+
+type Cluster = ClusterRef & { id: string };
+
+/** Parts of a sampler. */
+export interface SamplerParts {
+  platform: Platform;
+  runtimes: ClusterRuntimes;
+  nodeId: string;
+  /** Lists the clusters of this machine, and those of no machine that it watches. */
+  listClusters(db: Database, nodeId: string): Promise<Cluster[]>;
+  /** Seconds that a cluster has to measure one service; 15 without. */
+  answerSeconds?: number;
+}
+
+/** Measures the services on the clusters of this machine every minute, and stores what it finds. */
+export class MetricSampler {
+  readonly #parts: SamplerParts;
+  readonly #ending = new AbortController();
+  readonly #readings = new CpuReadings();
+  /** Services whose clusters have not answered yet. They are asked again once they have. */
+  readonly #unanswered = new Set<string>();
+  readonly #looks: Periodic;
+
+  constructor(parts: SamplerParts) {
+    this.#parts = parts;
+    this.#looks = new Periodic(
+      LOOK_MS,
+      () => this.#lookOnce(),
+      (error) => this.#warn(error, {}),
+    );
+  }
+
+  start(): void {
+    this.#looks.start();
+  }
+
+  stop(): Promise<void> {
+    this.#ending.abort();
+    return this.#looks.stop();
+  }
+
+  /** Measures once; a look that is under way already is joined. */
+  look(): Promise<void> {
+    return this.#looks.look();
+  }
+
+  async #lookOnce(): Promise<void> {
+    const { platform, nodeId, listClusters } = this.#parts;
+    const clusters = await listClusters(platform.db, nodeId);
+    const ids = clusters.map(({ id }) => id);
+    const services = Map.groupBy(await listMeasured(platform.db, ids), ({ cluster_id: id }) => id);
+    // Side by side: a cluster that does not answer keeps none of the others waiting.
+    await Promise.all(clusters.map((cluster) => this.#lookAt(cluster, services.get(cluster.id) ?? [])));
+    this.#readings.turn();
+  }
+
+  async #lookAt(cluster: Cluster, services: Measured[]): Promise<void> {
+    const samples: Sample[] = [];
+    const failures: unknown[] = [];
+    const left = services.filter(({ id }) => !this.#unanswered.has(id)).values();
+    let isSilent = false;
+    const work = async () => {
+      for (const service of left) {
+        if (this.#ending.signal.aborted || isSilent) return;
+        try {
+          const sample = await this.#ask(cluster, service);
+          if (sample) samples.push(sample);
+        } catch (error) {
+          failures.push(error);
+          // The others of this cluster would wait for nothing as well.
+          isSilent = this.#unanswered.has(service.id);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    if (failures.length > 0) this.#warn(failures[0], { clusterId: cluster.id, services: failures.length });
+    try {
+      if (samples.length > 0) await addSamples(this.#parts.platform.db, samples);
+    } catch (error) {
+      this.#warn(error, { clusterId: cluster.id });
+    }
+  }
+
+  /** Measures a service. Throws if its cluster does not answer in time, and lets go of what does not end. */
+  #ask(cluster: Cluster, service: Measured): Promise<Sample | null> {
+    const { answerSeconds: seconds = ANSWER_SECONDS } = this.#parts;
+    const late = (cause: unknown) => new Error(`The cluster has not answered within ${seconds} s.`, { cause });
+    this.#unanswered.add(service.id);
+    return withDeadline(this.#ending.signal, { seconds, patience: () => 0, late }, () =>
+      this.#measure(cluster, service).finally(() => this.#unanswered.delete(service.id)),
+    );
+  }
+
+  async #measure(cluster: Cluster, { id, handle: stored }: Measured): Promise<Sample | null> {
+    const runtime = await this.#parts.runtimes.runtimeOf(cluster);
+    const handle = stored as Handle;
+    // What another kind of runtime made has no instances here.
+    if (handle.runtime !== runtime.name) return null;
+    const [observation, metrics] = await Promise.all([
+      runtime.observe(handle),
+      runtime.metrics?.(handle).catch(nullIfRefused) ?? null,
+    ]);
+    return sampleOf(id, observation, metrics, this.#readings);
+  }
+
+  #warn(error: unknown, fields: object): void {
+    const isExpected = this.#ending.signal.aborted || (error as { code?: string }).code === READ_ONLY_CODE;
+    if (!isExpected) this.#parts.platform.log.warn({ err: error, ...fields }, 'cannot measure services');
+  }
+}
+
+/** Answers null where a cluster cannot measure instances, such as without metrics-server. */
+function nullIfRefused(error: unknown): null {
+  if (error instanceof RuntimeError && error.code === 'refused') return null;
+  throw error;
+}
