@@ -81,7 +81,7 @@ describe('what instances take', () => {
     await app.db.updateTable('service').set({ wanted: 'running' }).where('id', '=', service).execute();
   });
 
-  /** Stores a minute that began some minutes ago, with two measurements of 450 of 500 mCPU and of 64 of 128 MiB on average. */
+  /** Stores a minute with two measurements. Their means are 450 of 500 mCPU and 64 of 128 MiB. */
   const minute = (ago: number, changes: object = {}) =>
     app.db
       .insertInto('service_metric')

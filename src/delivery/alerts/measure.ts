@@ -59,6 +59,7 @@ const CONDITIONS: Record<Measure, (threshold: number, crosses: RawBuilder<unknow
     from (select m.at, greatest(0, m.restarts - lag(m.restarts) over (order by m.at)) as more from service_metric m
       where m.service_id = s.id and m.resolution = 60 and m.at > clock_timestamp() - interval '10 minutes') t
     having s.wanted <> 'running' or max(t.at) > ${IS_PRESENT}`,
+  // Only databases have this mode.
   backup_age_hours: (
     hours,
   ) => sql`select s.wanted = 'running' and b.due_at < clock_timestamp() as holds, b.due_at as since,
@@ -66,7 +67,7 @@ const CONDITIONS: Record<Measure, (threshold: number, crosses: RawBuilder<unknow
         else 'the last backup is of ' || to_char(b.last at time zone 'UTC', 'YYYY-MM-DD HH24:MI "UTC"') end as detail, null as part
     from (select max(r.created_at) as last, coalesce(max(r.created_at), s.created_at) + make_interval(secs => ${hours * 3600}) as due_at
       from database_backup r where r.database_id = s.id and r.status = 'READY') b
-    where s.kind = 'DATABASE' and s.spec ->> 'mode' = 'MANAGED'`,
+    where s.spec ->> 'mode' = 'MANAGED'`,
 };
 
 interface Share {

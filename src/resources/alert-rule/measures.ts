@@ -40,12 +40,12 @@ export type Condition = Static<typeof Condition>;
 
 type Operator = NonNullable<Condition['operator']>;
 
-/** What the threshold of a measure that is a number may be. */
+/** Thresholds that a measure takes which is a number. */
 interface Threshold {
   operators: readonly Operator[];
   least: number;
   most: number;
-  /** What the number counts, with an example. */
+  /** Text of what the number counts, with an example. */
   unit: string;
 }
 

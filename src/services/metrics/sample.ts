@@ -40,7 +40,7 @@ export class CpuReadings {
   #last = new Map<string, Reading>();
   #now = new Map<string, Reading>();
 
-  /** Returns the milli-CPU of an instance since the last look, or those of the moment where the last look did not see this run of it. */
+  /** Returns the milli-CPU of an instance since the last look. They are those of the moment where that did not see this run. */
   since({ instance, cpuMilli, cpuMs, startedAt, at }: InstanceMetrics): number {
     if (cpuMs === undefined) return cpuMilli;
     const [last, reading] = [this.#last.get(instance), { startedAt, cpuMs, at: Date.parse(at) }];

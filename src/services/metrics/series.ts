@@ -71,7 +71,7 @@ const MOST_VALUES = 100_000;
 /** Seconds for which a value stands at least, as in Prometheus. */
 const LOOKBACK_SECONDS = 300;
 
-/** Answers the series of a metric, at each step of a time, of the services on a cluster that the caller may read. */
+/** Answers the series of a metric at each step of a time. They are of the services on a cluster that the caller may read. */
 export async function readServiceSeries(
   { db, principal, clock }: Pick<Call, 'db' | 'principal' | 'clock'>,
   cluster: ClusterTarget,
