@@ -47,6 +47,12 @@ const store = ({ admin, id }: Place, resolution: number, at: number, changes: Re
     })
     .execute();
 
+/** Caller with an API token. */
+const bearer = (token: string) =>
+  ({ get: (url: string) => app.anonymous('GET', url, undefined, { authorization: `Token ${token}` }) }) as Pick<
+    Actor,
+    'get'
+  >;
 const ask = (by: Pick<Actor, 'get'>, { clusterId }: Place, query: string, more: string) =>
   by.get(`/cluster/${clusterId}/metrics?query=${encodeURIComponent(query)}&${more}`);
 const resultOf = (body: { metrics: string }) => JSON.parse(body.metrics).data.result;
@@ -179,9 +185,7 @@ test('only services that the caller may read are answered', async () => {
   };
   const role = ok(await seen.admin.post(`${of}/customRole`, body), 201);
   const { token } = ok(await seen.admin.post(`${of}/apiToken`, { name: newId(), role_id: role.id }), 201);
-  const by = {
-    get: (url: string) => app.anonymous('GET', url, undefined, { authorization: `Token ${token}` }),
-  } as Pick<Actor, 'get'>;
+  const by = bearer(token);
   const query = ['quarterdeck_service_instances', `endpoint=query&time=${HOUR}`] as const;
   const ids = async (who: Pick<Actor, 'get'>) =>
     resultOf(ok(await ask(who, seen, ...query), 200)).map((one: { metric: { service_id: string } }) => one.metric.service_id); // prettier-ignore
@@ -189,6 +193,19 @@ test('only services that the caller may read are answered', async () => {
   expect(await ids(by)).toEqual([seen.id]);
   const { admin: stranger } = await place();
   ok(await ask(stranger, seen, ...query), 404);
+});
+
+test('a policy that allows one project opens its services, and nothing of the machine', async () => {
+  const seen = await place();
+  const hidden = await place(seen.admin);
+  for (const one of [seen, hidden]) await store(one, 60, HOUR);
+  const opa_policy = `package p\nallow if input.project_id == "${seen.projectId}"`;
+  const of = `/organization/${seen.admin.organizationId}`;
+  const { token } = ok(await seen.admin.post(`${of}/policyApiToken`, { name: newId(), opa_policy }), 201);
+  const more = `endpoint=query&time=${HOUR}`;
+  const series = resultOf(ok(await ask(bearer(token), seen, 'quarterdeck_service_instances', more), 200));
+  expect(series.map((one: { metric: { service_id: string } }) => one.metric.service_id)).toEqual([seen.id]);
+  expect(ok(await ask(bearer(token), seen, 'node_load1', more), 403).message).toContain('cluster.read');
 });
 
 test('Prometheus sees the present of all services, and nothing of what is measured no longer', async () => {

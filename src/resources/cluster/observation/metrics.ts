@@ -1,4 +1,6 @@
 import { badRequest, invalidField } from '#kernel/errors.ts';
+import { permits } from '#platform/access/principal.ts';
+import { forbiddenTo } from '#platform/http/load.ts';
 import type { Call } from '#platform/http/route.ts';
 import type { Static } from '#platform/http/schema.ts';
 import type { ClusterNeeds, MetricSeries, NodeMetrics } from '#resources/cluster/needs.ts';
@@ -80,7 +82,10 @@ function timesOf(query: Query, now: Date): { from: Date; to: Date; stepMs: numbe
   return { from, to, stepMs };
 }
 
-/** Measures the machine. Only the present is known: a range has one sample if it reaches up to now. */
+/**
+ * Measures the machine, for those who may read the cluster itself: the route is open to those who may read something on it. Only the present is
+ * known: a range has one sample if it reaches up to now.
+ */
 async function readMachine(
   caller: Caller,
   needs: Needs,
@@ -88,6 +93,7 @@ async function readMachine(
   { name, matchers }: Wanted,
   query: Query,
 ): Promise<MetricSeries[]> {
+  if (!permits(caller.principal, 'cluster.read', cluster)) throw forbiddenTo('cluster.read');
   if (cluster.node_id === null)
     throw badRequest(
       `Cluster ${cluster.name} on the ${cluster.runtime} runtime runs on no machine of this installation, and its own Prometheus is not asked: look at its metrics there.`,
