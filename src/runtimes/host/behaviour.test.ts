@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -9,6 +9,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { newContext, nextSpec } from '#runtimes/contract/fixture.ts';
 import { findCgroups } from '#runtimes/host/cgroups.ts';
 import type { HostRuntimeOptions } from '#runtimes/host/index.ts';
+import { instanceName } from '#runtimes/host/layout.ts';
+import { kernelName } from '#runtimes/host/network/address-plan.ts';
+import { BRIDGE_PREFIX } from '#runtimes/host/network/firewall.ts';
 import { commandLines, TestHost, tryMachine } from '#runtimes/host/testing.ts';
 import { stopShim } from '#runtimes/tools/shim/index.ts';
 import type { Probe, WorkloadPort, WorkloadSpec } from '#runtimes/runtime.ts';
@@ -365,13 +368,30 @@ createServer(async (request, response) => {
   test('removed, nothing of the network is left: bridges, links, namespaces, rules', async () => {
     host.write(server('process.env.PORT'));
     const { image } = await host.build();
-    const before = networkObjects();
     const spec = host.spec(image, { ports: [port(3000)], routes: [] });
     const handle = await host.apply(spec);
-    expect(networkObjects()).not.toEqual(before);
+    const objects = networkObjects(host, spec).map((object) => object.split(' ')[0]!.slice(0, 3));
+    expect(objects).toEqual(expect.arrayContaining(['qdh', 'qdn', 'qdv']));
     await host.runtime.remove(spec.identity, handle, newContext());
-    expect(networkObjects()).toEqual(before);
+    expect(networkObjects(host, spec)).toEqual([]);
     expect(existsSync(join(host.dataDir, 'host', 'environments', spec.identity.environmentId))).toBe(false);
+  });
+
+  test('a service whose network another program has removed counts as stopped, and its next release runs', async () => {
+    host.write(server('process.env.PORT'));
+    const { image } = await host.build();
+    const spec = host.spec(image, { ports: [port(3000)], routes: [{ host: 'cut.localhost', portId: 'p3000' }] });
+    const handle = await host.apply(spec);
+    const { pid } = shimOf(host, spec).process!;
+    execFileSync('ip', ['netns', 'delete', namesOf(host, spec).namespace]);
+    expect(await host.runtime.observe(handle)).toMatchObject({ state: 'running' });
+    process.kill(pid, 'SIGKILL');
+    const stopped = { state: 'stopped', message: 'The network of its instances is gone; deploy again.' };
+    await vi.waitFor(async () => expect(await host.runtime.observe(handle)).toMatchObject(stopped), 10_000);
+    const next = nextSpec(spec);
+    await host.apply(next);
+    expect((await host.router.get('cut.localhost', '/')).status).toBe(200);
+    await host.runtime.remove(next.identity, null, newContext());
   });
 });
 
@@ -497,8 +517,8 @@ async function pretendRestart(host: TestHost, spec: WorkloadSpec): Promise<void>
   const directory = join(stateFile(host, spec), '..');
   await stopShim(directory, 0);
   writeFileSync(stateFile(host, spec), text.replaceAll(shim.bootId, 'another-run'));
-  for (const name of networkObjects().filter((object) => object.startsWith('qdn')))
-    execFileSync('ip', ['netns', 'delete', name]);
+  const { namespace } = namesOf(host, spec);
+  if (existsSync(`/run/netns/${namespace}`)) execFileSync('ip', ['netns', 'delete', namespace]);
 }
 
 /** Returns the folders of the machine's control groups whose paths have the given end. */
@@ -509,13 +529,23 @@ function groupFolders(end: string): string[] {
     .split('\n');
 }
 
-/** Returns the names of the runtime's objects in the kernel: bridges, links, network namespaces, rules. */
-function networkObjects(): string[] {
-  const links = readdirSync('/sys/class/net').filter((name) => /^qd[hv]/.test(name));
-  const spaces = existsSync('/run/netns') ? readdirSync('/run/netns').filter((name) => name.startsWith('qdn')) : [];
-  const rules =
-    machine.networks && existsSync('/usr/sbin/iptables')
-      ? execFileSync('iptables', ['--wait', '10', '-S']).toString().split('\n')
-      : [];
-  return [...links, ...spaces, ...rules.filter((rule) => rule.includes('qdh'))].sort();
+/** Names in the kernel of what the first instance of a service has. Other tests have networks of their own at the same time. */
+function namesOf({ installation }: TestHost, { identity: { environmentId, serviceId, generation } }: WorkloadSpec) {
+  const instance = instanceName({ serviceId, generation, n: 1 });
+  return {
+    bridge: kernelName(BRIDGE_PREFIX, installation, environmentId),
+    namespace: kernelName('qdn', installation, instance),
+    link: kernelName('qdv', installation, instance),
+  };
+}
+
+/** Returns the network objects of a service in the kernel: bridge, link, network namespace, rules. */
+function networkObjects(host: TestHost, spec: WorkloadSpec): string[] {
+  const { bridge, namespace, link } = namesOf(host, spec);
+  const links = [bridge, link].filter((name) => existsSync(`/sys/class/net/${name}`));
+  const spaces = [namespace].filter((name) => existsSync(`/run/netns/${name}`));
+  const rules = existsSync('/usr/sbin/iptables')
+    ? execFileSync('iptables', ['--wait', '10', '-S']).toString().split('\n')
+    : [];
+  return [...links, ...spaces, ...rules.filter((rule) => rule.includes(bridge))];
 }

@@ -31,6 +31,15 @@ export async function observeService(
       instances: seen,
       message: 'The machine was restarted since; deploy again.',
     };
+  // Another program has removed it: no start of an instance can succeed until the service is deployed again.
+  const isCut = keys.every((at) => !instances.shim(at)?.running && !parts.network.has(instanceName(at)));
+  if (isCut)
+    return {
+      state: 'stopped',
+      generation: null,
+      instances: seen,
+      message: 'The network of its instances is gone; deploy again.',
+    };
   return { ...judge(seen, spec), generation, instances: seen };
 }
 

@@ -42,6 +42,10 @@ export class MachineNetwork implements InstanceNetwork {
     return { address: '127.0.0.1', ports: { [main]: port }, port };
   }
 
+  has(): boolean {
+    return true;
+  }
+
   prefix(): string[] {
     return [];
   }

@@ -53,6 +53,10 @@ export class NamespaceNetwork implements InstanceNetwork {
     });
   }
 
+  has(name: string): boolean {
+    return existsSync(namespacePath(this.#namespace(name)));
+  }
+
   prefix(name: string): string[] {
     return [this.#tools.nsenter, `--net=${namespacePath(this.#namespace(name))}`, '--'];
   }

@@ -22,6 +22,8 @@ export interface InstanceNetwork {
   readonly isolated: boolean;
   /** Connects an instance; idempotent. `previous` is its attachment before the machine restarted. */
   attach(name: string, spec: Attached, previous: Attachment | null): Promise<Attachment>;
+  /** Returns whether an instance that was connected still is: without its connection it cannot start again. */
+  has(name: string): boolean;
   /** Returns the arguments before a program that start it in the instance's network. */
   prefix(name: string): string[];
   /** Returns the files of the network that the view of an instance shows (its hosts file). */
