@@ -10,7 +10,7 @@ import { RuntimeError, type ClusterRef, type ClusterRuntimes, type Handle } from
 /** Milliseconds between two measurements of a service. */
 const LOOK_MS = 60_000;
 /** Services of one cluster that are measured at a time, and seconds that one of them may take. */
-const AT_ONCE = 4;
+const AT_ONCE = 8;
 const ANSWER_SECONDS = 15;
 
 type Cluster = ClusterRef & { id: string };

@@ -24,7 +24,7 @@ export { endOfLog, readShimLog, type LogEnd, type ShimLogLine } from '#runtimes/
 export { workloadPids } from '#runtimes/tools/shim/supervisor.ts';
 export { becoming } from '#runtimes/tools/shim/sealed-environment.ts';
 export { enter, hasEnded, probeOnce, startEntered, type ProbeTarget } from '#runtimes/tools/shim/probe.ts';
-export { endSession, processTree } from '#runtimes/tools/shim/process-tree.ts';
+export { endSession, processTree, readProcesses, type Processes } from '#runtimes/tools/shim/process-tree.ts';
 
 /** Options of `startShim`: everything but the command has a default. */
 export interface StartShim extends Partial<Omit<ShimConfig, 'command' | 'args' | 'env'>> {
