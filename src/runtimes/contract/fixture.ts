@@ -41,11 +41,13 @@ process.on('SIGTERM', () => {
 const TASK = `
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runSteps } from './task-program.mjs';
 
-const COUNT = 'let n = 0; setInterval(() => require("node:fs").writeFileSync(process.argv[1], String(++n)), 100)';
+// A reader never sees a file that is half written, at whatever moment the child is killed.
+const COUNT = \`const fs = require('node:fs'); const [, file] = process.argv; let n = 0;
+setInterval(() => { fs.writeFileSync(file + '.new', String(++n)); fs.renameSync(file + '.new', file); }, 100)\`;
 const status = await runSteps(JSON.parse(process.argv.at(-1)), {
   environment: process.env,
   process: randomUUID(),
@@ -55,7 +57,10 @@ const status = await runSteps(JSON.parse(process.argv.at(-1)), {
   say: (text, stream) => (stream === 'stderr' ? console.error(text) : console.log(text)),
   wait: (ms) => sleep(ms),
   fetch: async (url) => (await fetch(url, { signal: AbortSignal.timeout(5000) })).text(),
-  countInChild: (path) => spawn(process.execPath, ['-e', COUNT, path], { stdio: 'ignore' }),
+  countInChild: async (path) => {
+    spawn(process.execPath, ['-e', COUNT, path], { stdio: 'ignore' });
+    while (!existsSync(path)) await sleep(50);
+  },
 });
 process.exit(status);
 `;

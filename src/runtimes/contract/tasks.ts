@@ -72,14 +72,11 @@ export function describeTaskEnds(contract: ContractOf, options: ContractOptions)
     const c = contract(current);
     const storage = [{ id: crypto.randomUUID(), mountPath: mountFolder(options).mount, sizeGib: 1 }];
     const count = `${mountFolder(options).named}/count`;
-    const spec = c.task(
-      [{ countInChild: count }, { wait: 1000 }, { say: 'on it' }, { wait: 60_000 }, { say: 'done' }],
-      {
-        storage,
-        // The program must have begun by then, on a busy machine too.
-        timeoutSeconds: 10,
-      },
-    );
+    const spec = c.task([{ countInChild: count }, { say: 'on it' }, { wait: 60_000 }, { say: 'done' }], {
+      storage,
+      // The program must have begun by then, on a busy machine too.
+      timeoutSeconds: 10,
+    });
     const started = Date.now();
     const { end, lines } = await c.run(spec);
     expect(end).toMatchObject({ reason: 'timeout', output: null });

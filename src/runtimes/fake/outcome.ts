@@ -71,7 +71,7 @@ async function pretendSteps(spec: TaskSpec, command: string[], store: FakeStore)
     say: (text) => void lines.push({ text, afterMs: clock }),
     wait: async (ms) => void (clock += ms),
     // The child ends with the execution, whose end is not known yet.
-    countInChild: (path) => host.writeFile(path, '1'),
+    countInChild: async (path) => host.writeFile(path, '1'),
     fetch: async () => {
       throw new Error('The fake runtime has no network.');
     },

@@ -21,7 +21,7 @@ export type TaskStep =
   | { arguments: true }
   /** Writes a value that differs between two processes. */
   | { process: true }
-  /** Leaves a child process that counts in a file, ten times a second, until it is killed. */
+  /** Leaves a child process that counts in a file, ten times a second, until it is killed. Waits until it has begun. */
   | { countInChild: string }
   | { exit: number };
 
@@ -34,7 +34,7 @@ export interface TaskHost {
   say(text: string, stream: 'stdout' | 'stderr'): void;
   wait(ms: number): Promise<void>;
   fetch(url: string): Promise<string>;
-  countInChild(path: string): void;
+  countInChild(path: string): Promise<void>;
 }
 
 /** Runs the steps and returns the exit status: that of an `exit` step, 1 after a failure, else 0. */
@@ -60,6 +60,6 @@ async function runStep(step: Exclude<TaskStep, { exit: number }>, host: TaskHost
   else if ('wait' in step) await host.wait(step.wait);
   else if ('fetch' in step) host.say(await host.fetch(step.fetch), 'stdout');
   else if ('process' in step) host.say(`process ${host.process}`, 'stdout');
-  else if ('countInChild' in step) host.countInChild(step.countInChild);
+  else if ('countInChild' in step) await host.countInChild(step.countInChild);
   else host.say(JSON.stringify(host.arguments), 'stdout');
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Answer of the API. */
@@ -32,13 +33,13 @@ export class HttpActor {
   }
 
   /** Returns the answer, whatever its status. Throws `NoAnswer` if the connection broke in between. */
-  async call(method: string, path: string, body?: unknown): Promise<HttpAnswer> {
+  async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<HttpAnswer> {
     for (const end = performance.now() + PATIENCE_MS; ;) {
       const urls = this.#urls();
       const url = urls[this.#turn++ % Math.max(1, urls.length)];
       try {
         if (!url) throw new Error('No process serves the API.');
-        return await this.#send(url, method, path, body);
+        return await this.#send(url, method, path, body, headers);
       } catch (error) {
         if (url && !isRefused(error)) throw new NoAnswer(`${method} ${path}: ${causeOf(error)}`, { cause: error });
         if (performance.now() > end) throw error;
@@ -48,20 +49,45 @@ export class HttpActor {
   }
 
   /** Returns the body of an answer with the given status; throws with the answer if the status differs. */
-  async ask(method: string, path: string, status: number, body?: unknown): Promise<any> {
-    const answer = await this.call(method, path, body);
+  async ask(
+    method: string,
+    path: string,
+    status: number,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<any> {
+    const answer = await this.call(method, path, body, headers);
     if (answer.status !== status)
       throw new Error(`${method} ${path} answered ${answer.status}: ${JSON.stringify(answer.body)}`);
     return answer.body;
   }
 
-  async #send(url: string, method: string, path: string, body: unknown): Promise<HttpAnswer> {
+  /** Like `ask`, by a client that repeats a call whose connection broke, under its key (docs/api.md). `onBreak` is told of each. */
+  async askUntilAnswered(method: string, path: string, status: number, onBreak: () => void): Promise<any> {
+    const headers = { 'idempotency-key': randomUUID() };
+    for (;;)
+      try {
+        return await this.ask(method, path, status, undefined, headers);
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error;
+        onBreak();
+      }
+  }
+
+  async #send(
+    url: string,
+    method: string,
+    path: string,
+    body: unknown,
+    more: Record<string, string>,
+  ): Promise<HttpAnswer> {
     const response = await fetch(`${url}${path}`, {
       method,
       headers: {
         authorization: `Token ${this.token}`,
         // A killed process breaks its connections: a new connection for each call shows what a client would see.
         connection: 'close',
+        ...more,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
