@@ -100,6 +100,7 @@ describe('what is told of a service', () => {
     expect(metricsOf('a', stats)).toEqual({
       instance: 'a',
       cpuMilli: 250,
+      cpuMs: 750,
       memoryBytes: 600,
       at: '2026-01-01T00:00:02.000Z',
     });
