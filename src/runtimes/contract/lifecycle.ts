@@ -53,7 +53,7 @@ export function describeLifecycle(contract: ContractOf, options: ContractOptions
       30_000,
     );
     expect(observation.instances[0]!.lastExit).toMatchObject({ code: 7 });
-    expect((await c.ask(spec, '/'))['process']).not.toBe(before['process']);
+    expect((await c.served(spec))['process']).not.toBe(before['process']);
   });
 
   test('removed nothing is left, and removing what is absent is done', async (current) => {

@@ -286,7 +286,7 @@ async function say(c: Contract, spec: WorkloadSpec, handle: Handle, text: string
   );
 }
 
-/** Makes the only instance end with status 7, and waits until it runs again. */
+/** Makes the only instance end with status 7, and waits until it serves again. */
 async function crash(c: Contract, spec: WorkloadSpec, handle: Handle, restarts: number): Promise<void> {
   await c.ask(spec, '/exit?code=7');
   await until(
@@ -294,4 +294,5 @@ async function crash(c: Contract, spec: WorkloadSpec, handle: Handle, restarts: 
     ({ state, instances }) => state === 'running' && instances[0]!.restarts >= restarts,
     30_000,
   );
+  await c.served(spec);
 }

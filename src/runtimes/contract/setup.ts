@@ -198,6 +198,15 @@ export class Contract {
     expect(status, body).toBe(200);
     return JSON.parse(body);
   }
+
+  /** Repeats a GET until it returns 200, as after a restart: a route may follow a moment after its instance is ready. */
+  async served(spec: WorkloadSpec, path = '/'): Promise<Record<string, unknown>> {
+    const { body } = await until(
+      () => this.get(spec, path),
+      ({ status }) => status === 200,
+    );
+    return JSON.parse(body);
+  }
 }
 
 /** Applies a spec on a runtime and waits until it is rolled out. */
