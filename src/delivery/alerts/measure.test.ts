@@ -1,19 +1,23 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ruleBody } from '#delivery/alerts/alerts.fixture.ts';
 import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import { measure } from '#delivery/alerts/measure.ts';
 import type { DueRule } from '#delivery/alerts/queries.ts';
-import { useApp } from '#test/harness/app.ts';
+import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 
 const app = useApp();
 
+let admin: Actor;
+let cluster: string;
 let organization: string;
 let environment: string;
 let service: string;
 beforeAll(async () => {
-  const admin = await app.organization();
+  admin = await app.organization();
   const made = await makeExample(admin);
+  cluster = made.environment.cluster_id;
   [organization, environment, service] = [admin.organizationId, made.environment.id, made.application.id];
 });
 
@@ -149,15 +153,39 @@ describe('what instances take', () => {
     expect(await found('restarts', 3, 'ABOVE')).toEqual([]);
   });
 
-  test('an alert of restarts stays while nothing is measured, and is over with the service', async () => {
-    await minute(1, { restarts: 0 });
-    const rule = { organization_id: organization, target_type: 'ENVIRONMENT', target_id: environment, id: newId() };
-    const condition = { promql: 'restarts', operator: 'ABOVE', threshold: 0 };
-    const states = async () => (await measure(app.db, { ...rule, condition } as DueRule)).map(({ holds }) => holds);
-    expect(await states()).toEqual([]);
-    await minute(0, { restarts: 1 });
-    expect(await states()).toEqual([true]);
-  });
+  test.each([
+    ['restarts', 0],
+    ['memory_percent', 49],
+  ])(
+    'an alert of %s stays while nothing is measured, and is over once the service is stopped',
+    async (promql, threshold) => {
+      const { body: receiver } = await admin.post('/alert-receivers', {
+        organization_id: organization,
+        name: 'on call',
+        description: '',
+        type: 'SLACK',
+        send_resolved: true,
+        webhook_url: 'https://slack.invalid/secret',
+      });
+      const condition = { kind: 'BUILT', promql, operator: 'ABOVE', threshold };
+      const target = { target_type: 'ENVIRONMENT', target_id: environment };
+      const { id } = ok(
+        await admin.post('/alert-rules', ruleBody(admin, cluster, target, [receiver.id], { condition })),
+        201,
+      );
+      const rule = { organization_id: organization, ...target, id, condition } as unknown as DueRule;
+      const states = async () => (await measure(app.db, rule)).map(({ holds }) => holds);
+      await minute(1, { restarts: 0 });
+      await minute(0, { restarts: 1 });
+      expect(await states()).toEqual([true]);
+      await sql`insert into alert_incident (organization_id, rule_id, subject_id, name, detail, since)
+      values (${organization}, ${id}, ${service}, 'n', 'd', now())`.execute(app.db);
+      await app.db.deleteFrom('service_metric').execute();
+      expect(await states()).toEqual([null]);
+      await app.db.updateTable('service').set({ wanted: 'stopped' }).where('id', '=', service).execute();
+      expect(await states()).toEqual([]);
+    },
+  );
 });
 
 test('a managed database is found whose last good backup is too old, counted from its making where there is none', async () => {

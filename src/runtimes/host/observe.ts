@@ -32,7 +32,9 @@ export async function observeService(
       message: 'The machine was restarted since; deploy again.',
     };
   // Another program has removed it: no start of an instance can succeed until the service is deployed again.
-  const isCut = keys.every((at) => !instances.shim(at)?.running && !parts.network.has(instanceName(at)));
+  const isCut = keys.every(
+    (at) => instances.shim(at)?.state.state === 'backoff' && !parts.network.has(instanceName(at)),
+  );
   if (isCut)
     return {
       state: 'stopped',
