@@ -73,7 +73,7 @@ describe('a release that gets ready', () => {
       successThreshold: 2,
       failureThreshold: 1,
     };
-    const never = bench.spec({ readiness, readyTimeoutSeconds: 2 });
+    const never = bench.spec({ readiness, readyTimeoutSeconds: 6 });
     await expect(bench.apply(never)).rejects.toMatchObject({
       code: 'not_ready',
       message: expect.stringContaining('test ended with status 1'),
@@ -98,7 +98,7 @@ describe('a release that gets ready', () => {
       successThreshold: 1,
       failureThreshold: 1,
     };
-    const spec = bench.spec({ readiness, readyTimeoutSeconds: 2 });
+    const spec = bench.spec({ readiness, readyTimeoutSeconds: 6 });
     await expect(bench.apply(spec)).rejects.toMatchObject({
       message: expect.stringContaining('sleep did not end within 1 s'),
     });
@@ -110,7 +110,7 @@ describe('a release that does not get ready', () => {
     const spec = bench.spec({
       environment: { FAIL: 'hunter2-secret' },
       secrets: ['hunter2-secret'],
-      readyTimeoutSeconds: 2,
+      readyTimeoutSeconds: 8,
     });
     const error = await bench.apply(spec).catch((caught: Error) => caught.message);
     expect(error).toContain('it fails: ***');

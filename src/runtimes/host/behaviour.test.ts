@@ -120,15 +120,19 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
       const command = ['node', '-e', 'process.exit(require("fs").existsSync("alive") ? 0 : 1)'];
       const spec = web(image, {
         entrypoint: ['node', '-e'],
-        arguments: [
-          'require("fs").writeFileSync("alive","");setTimeout(()=>{if(!process.env.AGAIN)require("fs").rmSync("alive",{force:true})},1500);setInterval(()=>0,1e3)',
-        ],
+        arguments: ['require("fs").writeFileSync("alive","");setInterval(()=>0,1e3)'],
         ports: [],
         routes: [],
         readiness: probe({ type: 'exec', command }),
         liveness: { ...probe({ type: 'exec', command }), periodSeconds: 0.3 },
       });
       const handle = await host.apply(spec);
+      const remove = {
+        command: ['node', '-e', 'require("fs").rmSync("alive")'],
+        environment: {},
+        stdout: new PassThrough(),
+      };
+      await host.runtime.exec!(handle, remove, new AbortController().signal);
       const seen = await vi.waitFor(
         async () => {
           const [instance] = (await host.runtime.observe(handle)).instances;
@@ -401,16 +405,22 @@ describe.skipIf(!machine.namespaces || !findCgroups('quarterdeck-test').usable)(
     host.write({
       Dockerfile: `FROM x
 WORKDIR /app
-CMD ["node", "-e", "const all = Buffer.alloc(300e6, 1); console.log('allocated ' + all.length); setInterval(() => 0, 1000)"]`,
+CMD ["node", "-e", "const all = Buffer.alloc(300e6, 1); console.log('allocated ' + all.length); require('http').createServer().listen(3000)"]`,
     });
     const { image } = await host.build();
-    const limited = (memoryMib: number) =>
-      host.spec(image, { ports: [], routes: [], resources: { cpuMilli: 2000, memoryMib }, readyTimeoutSeconds: 4 });
-    await expect(host.apply(limited(128))).rejects.toMatchObject({
+    // It listens once it has its memory, so that no slow start counts as ready.
+    const limited = (memoryMib: number, readyTimeoutSeconds: number) =>
+      host.spec(image, {
+        ports: [port(3000)],
+        routes: [],
+        resources: { cpuMilli: 2000, memoryMib },
+        readyTimeoutSeconds,
+      });
+    await expect(host.apply(limited(128, 10))).rejects.toMatchObject({
       code: 'not_ready',
       message: expect.stringContaining('It took more than its 128 MiB of memory.'),
     });
-    await host.line(await host.apply(limited(600)), /^allocated/);
+    await host.line(await host.apply(limited(600, 60)), /^allocated/);
     await host.close();
     const name = `quarterdeck-${host.installation.slice(0, 8)}`;
     const groups = execFileSync('find', [
