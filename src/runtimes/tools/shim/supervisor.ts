@@ -1,5 +1,5 @@
 import { maskOf } from '#kernel/secrets-mask.ts';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { Child, killGroup, type ChildEnd } from '#runtimes/tools/shim/child.ts';
 import { identify, readStat, sendSignal, signalProcess, type ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
 import { RotatingLog } from '#runtimes/tools/shim/log.ts';
@@ -278,8 +278,8 @@ function hasDescendant(pid: number, depth: number): boolean {
 }
 
 /**
- * Returns the child that was started first (from /proc; needs no kernel option). The first process of a namespace inherits others whose
- * parents have ended, and pids begin anew at 300 once they have reached their limit: a later child may have a lower one.
+ * Returns the child that was started first (from /proc). The first process of a namespace inherits others whose parents have ended, and pids
+ * begin anew at 300 once they have reached their limit: a later child may have a lower one.
  */
 function firstChildOf(pid: number): number | undefined {
   const children = readdirSync('/proc')
@@ -288,5 +288,18 @@ function firstChildOf(pid: number): number | undefined {
       const stat = readStat(Number(name));
       return stat?.parent === pid ? [{ pid: Number(name), startTime: Number(stat.startTime) }] : [];
     });
-  return children.sort((a, b) => a.startTime - b.startTime || a.pid - b.pid)[0]?.pid;
+  const earliest = Math.min(...children.map(({ startTime }) => startTime));
+  const first = children.filter(({ startTime }) => startTime === earliest).map((child) => child.pid);
+  if (first.length < 2) return first[0];
+  // Times have hundredths of a second. The kernel lists those that were inherited after its own, where it has the list at all.
+  return listedChildren(pid).find((child) => first.includes(child)) ?? Math.min(...first);
+}
+
+/** Returns the children of a process in the order of the kernel; empty for a kernel without that list, and for a process that has ended. */
+function listedChildren(pid: number): number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);
+  } catch {
+    return [];
+  }
 }
