@@ -58,6 +58,21 @@ test('version prints the versions of the program, of Node.js and of the embedded
   ]);
 });
 
+test('dockerfile prints the Dockerfile of a folder, or ends with status 1 and says what would help', async () => {
+  const example = path.join(import.meta.dirname, '../../examples/projects/go');
+  const [made, nothing, none, port] = await Promise.all([
+    run(['dockerfile', example, '--port', '4000', '--machine']),
+    run(['dockerfile', dataDir]),
+    run(['dockerfile', path.join(dataDir, 'nowhere')]),
+    run(['dockerfile', example, '--port', '70000']),
+  ]);
+  expect(made).toMatchObject({ status: 0, stderr: '', stdout: expect.stringContaining('ENV PORT=4000\n') });
+  expect(made.stdout).toContain('This machine has no');
+  expect(nothing).toMatchObject({ status: 1, stderr: expect.stringContaining('No project is recognised there') });
+  expect(none).toMatchObject({ status: 1, stderr: expect.stringContaining('is not a folder') });
+  expect(port).toMatchObject({ status: 2, stderr: expect.stringContaining('It must be a port from 1 to 65535.') });
+});
+
 test('doctor says that the built-in proxy serves no HTTPS, and what to install for it', async () => {
   const { stdout } = await run(['doctor']);
   expect(stdout).toMatch(/✓ proxy +built-in/);

@@ -91,6 +91,15 @@ function createProgram(environment: Environment): Command {
       (await import('#cli/up.ts')).upCommand(settings(), folder, options),
     );
   program
+    .command('dockerfile')
+    .description('print the Dockerfile that a folder without one is built with')
+    .argument('[folder]', 'the folder with the project', '.')
+    .option('--port <port>', 'the port that the program listens on', toPort, 8080)
+    .option('--machine', 'for a cluster whose images are the machine itself')
+    .action(async (folder: string, options: { port: number; machine?: true }) =>
+      (await import('#cli/dockerfile.ts')).dockerfileCommand(folder, options),
+    );
+  program
     .command('backup')
     .description('write the database into a file, while the service runs or not; the key of the vault is not in it')
     .requiredOption('--output <file>', 'a file that is not there yet')
@@ -195,6 +204,12 @@ function addNodeCommands(program: Command, settings: () => Settings): void {
     .action(async (name: string, options: NodeOptions) =>
       (await import('#cli/node.ts')).undrainNodeCommand(settings(), name, options),
     );
+}
+
+function toPort(given: string): number {
+  if (!/^\d{1,5}$/.test(given) || Number(given) < 1 || Number(given) > 65_535)
+    throw new InvalidArgumentError('It must be a port from 1 to 65535.');
+  return Number(given);
 }
 
 function toSeconds(given: string): number {

@@ -15,6 +15,8 @@ export type { DeploymentLine } from '#deployments/logs/writer.ts';
 export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channels.ts';
 export type {
   BuildRecipe,
+  CheckoutFiles,
+  GeneratedDockerfile,
   Configured,
   DeclaredVolume,
   DeployableKind,

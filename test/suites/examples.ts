@@ -376,6 +376,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   cancelDeploymentRequest: () => ({ body: {} }),
   cleanFailedJobs: () => ({ body: {} }),
   checkDockerfile: () => ({ body: { git_repository: repository, dockerfile_path: 'Dockerfile' } }),
+  generateDockerfile: () => ({ body: { git_repository: repository, port: 3000 } }),
   checkGitFile: () => ({ body: { git_repository: repository, files: ['Dockerfile'] } }),
   checkHelmRepository: () => ({ body: { git_repository: repository }, refused: 400 }),
   // That repository is no chart.

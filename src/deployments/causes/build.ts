@@ -3,6 +3,11 @@ import { causesOf } from '#deployments/causes/cause.ts';
 
 /** Causes that a line of the build shows. */
 export const BUILD_OUTPUT_CAUSES = causesOf(['BUILD_FAILED'], {
+  MACHINE_PROGRAM_MISSING: {
+    summary: 'The machine of the cluster lacks a program with which projects of this language are built or run.',
+    fix: 'Have the operator install it on the machine, or deploy to a cluster with Docker or Kubernetes.',
+    output: /This machine has no \S/,
+  },
   LOCK_FILE: {
     summary: 'The lock file of the packages is missing or does not fit to what the project asks for.',
     fix: 'Install the packages where you develop, and commit the lock file.',
@@ -59,6 +64,11 @@ export const BUILD_MESSAGE_CAUSES = causesOf(['BUILD_FAILED', 'CLUSTER_UNABLE', 
     summary: 'The image is larger than the operator allows.',
     fix: 'Leave out what is only needed for the build: copy the result into a second stage with a small base.',
     message: /The image takes .*, more than the .* that the operator allows/,
+  },
+  PROJECT_UNCLEAR: {
+    summary: 'The commit has no Dockerfile, and too little tells how its project is built or started.',
+    fix: 'Add what the message names, or commit a Dockerfile.',
+    message: /set dockerfile_path and root_path\. (?!No project)/,
   },
   BUILD_PATH_MISSING: {
     summary: 'The commit does not have the Dockerfile, or the folder, that the service is built from.',

@@ -6,8 +6,8 @@ import { refuseOutsideSchemas } from '#deployments/executor/chart-schemas.ts';
 import { attemptFolder, checkout, checkoutDirectory, makePrivate } from '#deployments/executor/checkouts.ts';
 import { requireDisk } from '#deployments/executor/disk.ts';
 import { sourcesOf } from '#deployments/executor/run-context.ts';
-import type { ServiceWork } from '#deployments/executor/service-work.ts';
-import type { ChartSourceToResolve, DeployableKind } from '#deployments/model/kind.ts';
+import { kindOf, type ServiceWork } from '#deployments/executor/service-work.ts';
+import type { ChartSourceToResolve } from '#deployments/model/kind.ts';
 import type { RuntimeContext } from '#runtimes/runtime.ts';
 
 /** Largest number of files of a chart in git; the program helm takes as many of an archive. */
@@ -25,8 +25,6 @@ export async function fetchChart(work: ServiceWork, context: RuntimeContext): Pr
     await refuseOutsideSchemas(work.run.scope.organizationId, chart);
   work.fetched = { chart, folder, values: await valuesIn(work, folder, context) };
 }
-
-const kindOf = ({ run, service }: ServiceWork): DeployableKind => run.parts.kinds[service.kind]!;
 
 async function chartIn(work: ServiceWork, folder: string, context: RuntimeContext): Promise<string> {
   const { service } = work;

@@ -1,6 +1,7 @@
-import { open, realpath, rm, writeFile } from 'node:fs/promises';
+import { open, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { readFileOf } from '#kernel/parsing/index.ts';
+import type { CheckoutFiles } from '#deployments/model/kind.ts';
 
 /** Limit for any file that is read of a checkout; the parsers of Dockerfiles take less. */
 const MAX_BYTES = 1024 * 1024;
@@ -14,19 +15,49 @@ export async function readOf(
   file: string,
   missing = `There is no file ${file} in the repository.`,
 ): Promise<string> {
-  const leave = (cause: unknown) => Promise.reject(new Error(missing, { cause }));
-  const real = await realpath(path.join(directory, file)).catch(leave);
-  if (!real.startsWith(`${await realpath(directory)}${path.sep}`)) throw new Error(missing);
-  const handle = await open(real).catch(leave);
+  const text = await readIfThere(directory, file);
+  if (text === null) throw new Error(missing);
+  return text;
+}
+
+/** Returns the files of a checkout, for kinds that make something of them. */
+export const filesOf = (directory: string): CheckoutFiles => ({
+  read: (file) => readIfThere(directory, file),
+  list: async (folder) => {
+    const real = await insideOf(directory, folder);
+    const entries = real === null ? [] : await readdir(real, { withFileTypes: true }).catch(none([]));
+    return entries.map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name));
+  },
+});
+
+async function readIfThere(directory: string, file: string): Promise<string | null> {
+  const real = await insideOf(directory, file);
+  const handle = real === null ? null : await open(real).catch(none(null));
+  if (handle === null) return null;
   try {
     const stat = await handle.stat();
-    if (!stat.isFile()) throw new Error(missing);
+    if (!stat.isFile()) return null;
     if (stat.size > MAX_BYTES) throw new Error(`${file} is larger than ${MAX_BYTES / 1024} KiB.`);
     return await handle.readFile('utf8');
   } finally {
     await handle.close();
   }
 }
+
+/** Returns the path of a file or folder behind its links; null if it is not there, or not in the checkout. */
+async function insideOf(directory: string, file: string): Promise<string | null> {
+  const real = await realpath(path.join(directory, file)).catch(none(null));
+  const top = await realpath(directory);
+  return real !== null && `${real}${path.sep}`.startsWith(`${top}${path.sep}`) ? real : null;
+}
+
+/** Answers in place of an error that says a path leads to nothing; throws the others. */
+const none =
+  <T>(answer: T) =>
+  (error: NodeJS.ErrnoException): T => {
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(error.code ?? '')) return answer;
+    throw error;
+  };
 
 /** Writes a generated file into a checkout, in place of the repository's own: a link there is replaced, not followed. */
 export async function writeOwn(directory: string, file: string, text: string): Promise<void> {

@@ -1,9 +1,9 @@
 import type { ServiceFacts } from '#deployments/executor/facts.ts';
-import type { PlannedRun } from '#deployments/executor/run-context.ts';
+import { identityIn, type PlannedRun } from '#deployments/executor/run-context.ts';
 import type { Mask } from '#deployments/logs/writer.ts';
-import type { ExpandedVariables, FetchedChart, PlannedTask } from '#deployments/model/kind.ts';
+import type { DeployableKind, ExpandedVariables, FetchedChart, PlannedTask } from '#deployments/model/kind.ts';
 import type { PlannedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
-import type { Attempt, Handle, Runtime, RuntimeContext, Deployable } from '#runtimes/runtime.ts';
+import type { Attempt, Handle, Runtime, RuntimeContext, Deployable, WorkloadIdentity } from '#runtimes/runtime.ts';
 
 /** A service on its way through its steps, and what they hand to each other. */
 export interface ServiceWork {
@@ -35,3 +35,8 @@ export interface ServiceWork {
 export interface StepContext extends RuntimeContext {
   attempt: Attempt;
 }
+
+export const kindOf = ({ run, service }: Pick<ServiceWork, 'run' | 'service'>): DeployableKind =>
+  run.parts.kinds[service.kind]!;
+
+export const identityOf = ({ run, service }: ServiceWork): WorkloadIdentity => identityIn(run, service.serviceId);

@@ -49,12 +49,28 @@ export interface BuildRecipe {
   dockerfilePath: string;
   /**
    * Dockerfile of kinds that generate it; written to `dockerfilePath` of the checkout before the build. A function makes it from files of
-   * the checkout, and its `read` throws an error where there is no such file.
+   * the checkout; null if that has its own there.
    */
-  dockerfile?: string | ((read: (file: string) => Promise<string>) => Promise<string>);
+  dockerfile?: string | ((files: CheckoutFiles) => Promise<GeneratedDockerfile | null>) | undefined;
   targetStage: string | null;
   timeoutSeconds: number;
   resources: { cpuMilli: number; memoryMib: number };
+}
+
+/** Files of a checkout, by paths from its root. Links that leave the checkout count as missing. */
+export interface CheckoutFiles {
+  /** Returns the names in a folder, those of folders with a slash at their end; none if there is no such folder. */
+  list(folder: string): Promise<string[]>;
+  /** Returns the text of a file; null if there is none. Throws Error for one that is too large. */
+  read(file: string): Promise<string | null>;
+}
+
+export interface GeneratedDockerfile {
+  text: string;
+  /** Content of its `.dockerignore`; null or absent where the one of the checkout counts. */
+  ignore?: string | null;
+  /** Lines for the log of the build. */
+  notes?: string[];
 }
 
 export interface WorkloadOptions {
@@ -97,6 +113,8 @@ interface ChartRecipe {
 
 /** Runtime that an image is built on, and settings that its recipe depends on. */
 interface BuildOptions {
+  /** Organization that owns the files of the checkout. */
+  organizationId: string;
   runtime: Runtime['name'];
   settings: Pick<Settings, 'terraformImage' | 'openTofuImage'>;
   /** Image that the service's source was resolved to; null if the source is no image. */

@@ -181,6 +181,8 @@ export interface Formats {
   'json-to-yaml': { options: null; result: string };
   /** Blocks, labels and attributes of Terraform's language; expressions stand as templates (`${var.a}`). */
   hcl: { options: null; result: unknown };
+  /** TOML; its dates are texts. */
+  toml: { options: null; result: unknown };
   dockerfile: { options: null; result: DockerfileText };
   'dockerfile-reach': { options: ReachOptions; result: DockerfileReach };
   /** Facts of a Dockerfile; null for a text without FROM. */
@@ -227,6 +229,7 @@ export const LIMITS: Record<Format, FileLimits> = {
   json: { bytes: 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   'json-to-yaml': { bytes: 2 * 1024 * KIB, milliseconds: 5_000, megabytes: 256 },
   hcl: { bytes: 512 * KIB, milliseconds: 5_000, megabytes: 256 },
+  toml: { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
   dockerfile: { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
   'dockerfile-reach': { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },
   'dockerfile-facts': { bytes: 256 * KIB, milliseconds: 5_000, megabytes: 256 },

@@ -12,6 +12,7 @@ const PARSERS: Record<Format, () => Promise<Parser>> = {
   'json-to-yaml': async () => (await import('#kernel/parsing/yaml.ts')).yamlOf,
   json: async () => (await import('#kernel/parsing/json.ts')).parseJson,
   hcl: async () => (await import('#kernel/parsing/hcl.ts')).parseHcl,
+  toml: async () => (await import('#kernel/parsing/toml.ts')).parseToml,
   dockerfile: async () => (await import('#kernel/parsing/dockerfile.ts')).parseDockerfile,
   'dockerfile-reach': async () => (await import('#kernel/parsing/dockerfile-reach.ts')).findReach,
   'dockerfile-facts': async () => (await import('#kernel/parsing/dockerfile-facts.ts')).inspectDockerfile,

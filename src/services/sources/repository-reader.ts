@@ -5,7 +5,7 @@ import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '
 
 type Sources = Pick<
   OrganizationSources,
-  'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles' | 'head' | 'heads' | 'changes'
+  'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles' | 'withFiles' | 'head' | 'heads' | 'changes'
 >;
 
 /** Creates the git reader of the endpoints, with their errors. */
@@ -16,6 +16,7 @@ export function createRepositoryReader(sources: Sources): RepositoryReader {
     resolve: (request) => translated(request, sources.resolve(request)),
     readFile: (request) => translated(request, sources.readFile(request)),
     listFiles: (request) => translated(request, sources.listFiles(request)),
+    withFiles: (request, work) => translated(request, sources.withFiles(request, work)),
     head: (request) => translated(request, sources.head(request)),
     heads: (request) => translated(request, sources.heads(request)),
     changes: (request) => translated(request, sources.changes(request)),
@@ -52,6 +53,7 @@ export const noRepositories: RepositoryReader = {
   resolve: none,
   readFile: none,
   listFiles: none,
+  withFiles: none,
   head: none,
   heads: none,
   changes: none,

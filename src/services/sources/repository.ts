@@ -31,6 +31,14 @@ export interface RepositoryChanges {
   paths: string[] | null;
 }
 
+/** Files at the head of a branch. */
+export interface RepositoryFiles {
+  /** Paths from the root of the repository. */
+  paths: string[];
+  /** Returns the text of a file; undefined if there is none. */
+  read(file: string): Promise<string | undefined>;
+}
+
 /** Reads repositories of users, without a permanent copy. Throws RepositoryError. */
 export interface RepositoryReader {
   /** Returns the branch that HEAD of the repository names; undefined if it names none. The branch of the address is ignored. */
@@ -45,6 +53,8 @@ export interface RepositoryReader {
   readFile(address: RepositoryAddress & { path: string }): Promise<string | undefined>;
   /** Returns the paths of the files at the head of the branch. */
   listFiles(address: RepositoryAddress): Promise<string[]>;
+  /** Lets `work` read several files at the head of the branch, which are fetched once. */
+  withFiles<T>(address: RepositoryAddress, work: (files: RepositoryFiles) => Promise<T>): Promise<T>;
   /** Returns the commit at the head of the branch, without fetching anything. */
   head(address: RepositoryAddress): Promise<string>;
   /** Returns the commits at the heads of branches, null for those that are not there. The branch of the address is ignored. */

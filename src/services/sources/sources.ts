@@ -1,6 +1,11 @@
 import type { Platform } from '#platform/context.ts';
 import { openTokenCredentials, type TokenCredentials } from '#resources/git-token/index.ts';
-import type { RepositoryAddress, RepositoryChanges, RepositoryCommit } from '#services/sources/repository.ts';
+import type {
+  RepositoryAddress,
+  RepositoryChanges,
+  RepositoryCommit,
+  RepositoryFiles,
+} from '#services/sources/repository.ts';
 import { checkoutUpload, findUploadedCommit } from '#services/sources/uploads/read.ts';
 import { FolderStore, type FolderGit, type FolderToStore } from '#services/sources/uploads/store.ts';
 
@@ -27,6 +32,7 @@ export interface GitProgram extends FolderGit {
   listCommits(source: GitSource, limit: number): Promise<RepositoryCommit[]>;
   readFile(source: GitSource, file: string): Promise<string | undefined>;
   listFiles(source: GitSource): Promise<string[]>;
+  withFiles<T>(source: GitSource, work: (files: RepositoryFiles) => Promise<T>): Promise<T>;
   resolveHead(source: GitSource): Promise<string>;
   resolveHeads(source: GitSource, branches: readonly string[]): Promise<Map<string, string | null>>;
   changes(source: GitSource, from: string | null, to: string, sinceFork?: boolean): Promise<RepositoryChanges>;
@@ -75,6 +81,8 @@ export function createOrganizationSources(platform: Platform, git: GitProgram) {
     readFile: async (request: RepositoryAddress & { path: string }) =>
       git.readFile(await sourceOf(request), request.path),
     listFiles: async (request: RepositoryAddress) => git.listFiles(await sourceOf(request)),
+    withFiles: async <T>(request: RepositoryAddress, work: (files: RepositoryFiles) => Promise<T>) =>
+      git.withFiles(await sourceOf(request), work),
     head: async (request: RepositoryAddress) => git.resolveHead(await sourceOf(request)),
     heads: async (request: RepositoryAddress & { branches: readonly string[] }) =>
       git.resolveHeads(await sourceOf(request), request.branches),

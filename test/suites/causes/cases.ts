@@ -82,6 +82,11 @@ server.listen(0, () => https.get({ port: server.address().port, host: 'localhost
 ];
 
 export const BUILDS: FailingService[] = [
+  { cause: 'PROJECT_UNCLEAR', files: { 'package.json': '{}' } },
+  {
+    cause: 'MACHINE_PROGRAM_MISSING',
+    files: { 'package.json': '{"main":"index.js"}', 'index.js': '', 'bun.lock': '' },
+  },
   { cause: 'BUILD_COMMAND', files: build('RUN false') },
   { cause: 'BUILD_PATH_MISSING', files: build(), body: { dockerfile_path: 'Dockerfile.removed' } },
   { cause: 'COPY_SOURCE_MISSING', files: build('COPY nothing.txt /app/') },

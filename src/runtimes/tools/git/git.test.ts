@@ -75,6 +75,16 @@ describe.each([
     expect(await git().listFiles(from(url()))).toEqual(['README.md', 'src/main.txt', 'sub/Dockerfile']);
   });
 
+  test('files are listed and read of one fetch, and nothing outside of the repository is', async () => {
+    const read = await git().withFiles(from(url()), async (files) => {
+      await expect(files.read('../../etc/passwd')).rejects.toMatchObject({ code: 'refused' });
+      return [files.paths, await files.read('src/main.txt'), await files.read('src'), await files.read('missing')];
+    });
+    expect(read).toEqual([['README.md', 'src/main.txt', 'sub/Dockerfile'], 'no end of line', undefined, undefined]);
+    const why = new Error('of the work');
+    await expect(git().withFiles(from(url()), () => Promise.reject(why))).rejects.toBe(why);
+  });
+
   test('a commit that is no head is checked out, without anything of git', async () => {
     const { folder, lines } = await checkout(from(url()), commits[1]!);
     expect(readdirSync(folder, { recursive: true }).sort()).toEqual([

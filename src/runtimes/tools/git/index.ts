@@ -60,6 +60,14 @@ export interface GitChanges {
   paths: string[] | null;
 }
 
+/** Files at the head of a branch. */
+interface GitFiles {
+  /** Paths from the root of the repository, or of the local folder. */
+  paths: string[];
+  /** Returns the text of a file, at most 1 MiB; undefined if absent. */
+  read(file: string): Promise<string | undefined>;
+}
+
 const FORMAT = '%H%x1f%cI%x1f%an%x1f%ae%x1f%s%x1f%D%x1e';
 /** Maximum depth of submodules within submodules. */
 const MOST_LEVELS = 8;
@@ -175,6 +183,19 @@ export class Git {
       const head = await repository.fetchBranch(source.branch, ['--depth=1', '--filter=blob:none']);
       const { files } = await repository.listTree(head);
       return files.map((file) => file.slice(repository.prefix.length));
+    });
+  }
+
+  /** Lets `work` read the files at the head of the branch, which are fetched once. Files are read as by `readFile`. */
+  async withFiles<T>(source: GitSource, work: (files: GitFiles) => Promise<T>): Promise<T> {
+    return this.#withRepository(source, async (repository) => {
+      const { prefix } = repository;
+      const head = await repository.fetchBranch(source.branch, ['--depth=1']);
+      const { files } = await repository.listTree(head);
+      return work({
+        paths: files.map((file) => file.slice(prefix.length)),
+        read: async (file) => repository.readFile(head, insidePath(prefix, file)),
+      });
     });
   }
 

@@ -16,7 +16,7 @@ function canChoosePids(): boolean {
   }
 }
 
-/** Program that starts a child after each pid of a line that it reads, and writes the pids of these children. */
+/** Program that starts a child after each pid of a line that it reads. It writes the pids of these children. */
 const PARENT = `const { spawn } = require('node:child_process');
 const { writeFileSync } = require('node:fs');
 const childAfter = (pid) => {

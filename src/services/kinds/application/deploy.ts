@@ -1,6 +1,7 @@
 import type { BuildRecipe, DeployableKind, PlannedService } from '#deployments/index.ts';
 import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
 import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts';
+import { DOCKERFILE, madeIfAbsent, USUAL_PORT } from '#services/images/made-dockerfile.ts';
 import { rolloutOf } from '#services/workload/long-running.ts';
 import { toWorkload } from '#services/workload/workload.ts';
 
@@ -26,7 +27,9 @@ export const applicationDeployment: DeployableKind<ApplicationSpec> = {
         image: null,
       };
     const { git_repository: git, dockerfile_path, docker_target_build_stage } = service.spec;
-    const buildKey = buildKeyOf(service, git, commit, dockerfile_path, docker_target_build_stage);
+    // A Dockerfile that is made has the port in it, which is in no commit.
+    const source = dockerfile_path ?? `:${portOf(service.spec)}`;
+    const buildKey = buildKeyOf(service, git, commit, source, docker_target_build_stage);
     if (last?.image && last.buildKey === buildKey)
       return {
         ...base,
@@ -43,11 +46,13 @@ export const applicationDeployment: DeployableKind<ApplicationSpec> = {
       image: null,
     };
   },
-  build: (service): BuildRecipe => {
+  build: (service, { organizationId, runtime }): BuildRecipe => {
     const spec = service.spec;
+    const options = { organizationId, runtime, port: portOf(spec) };
     return {
       rootPath: spec.git_repository.root_path,
-      dockerfilePath: spec.dockerfile_path ?? 'Dockerfile',
+      dockerfilePath: spec.dockerfile_path ?? DOCKERFILE,
+      dockerfile: spec.dockerfile_path === null ? madeIfAbsent(spec.git_repository, options) : undefined,
       targetStage: spec.docker_target_build_stage,
       ...buildLimits(service),
     };
@@ -56,3 +61,7 @@ export const applicationDeployment: DeployableKind<ApplicationSpec> = {
   deployable: (service, identity, image, variables, options) =>
     toWorkload(service, service.spec, identity, image, variables, options),
 };
+
+/** Returns the port that the program is told to listen on. */
+const portOf = ({ ports }: ApplicationSpec): number =>
+  (ports.find(({ is_default }) => is_default) ?? ports[0])?.internal_port ?? USUAL_PORT;

@@ -83,14 +83,16 @@ export const terraformDeployment: DeployableKind<TerraformSpec> = {
     return {
       rootPath: '/',
       dockerfilePath: DOCKERFILE,
-      dockerfile: async (read) => {
-        const added = fragment?.type === 'file' ? await read(fragment.path) : (fragment?.content ?? '');
+      dockerfile: async (files) => {
+        const added = fragment?.type === 'file' ? await files.read(fragment.path) : (fragment?.content ?? '');
+        if (added === null)
+          throw new Error(`There is no file ${fragment?.type === 'file' ? fragment.path : ''} in the repository.`);
         refuseFrom(
           added,
           'the image of Terraform',
           (message) => new Error(`The fragment of the Dockerfile ${message}.`),
         );
-        return dockerfileOf(spec, runtime, images, added);
+        return { text: dockerfileOf(spec, runtime, images, added) };
       },
       targetStage: null,
       timeoutSeconds: Number(advancedSettings['build.timeout_max_sec']),

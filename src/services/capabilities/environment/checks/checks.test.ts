@@ -72,6 +72,54 @@ describe('the check of a Dockerfile', () => {
   });
 });
 
+describe('the Dockerfile that is made', () => {
+  const site = { 'index.html': '<p>', 'app/package.json': '{"main":"server.js"}', 'app/server.js': '' };
+
+  test('is that of the project below root_path, for the port', async () => {
+    const repository = root.make();
+    repository.commit({ ...site, 'app/.dockerignore': 'x' });
+    const make = (git: object, more: object = {}) =>
+      admin.post(`${environment}/generateDockerfile`, { git_repository: { url: repository.url, ...git }, ...more });
+    expect(ok(await make({}), 200)).toEqual({
+      language: 'STATIC',
+      recognised_by: 'index.html: files for browsers',
+      dockerfile: expect.stringContaining('ENV PORT=8080\n'),
+      dockerignore: expect.stringContaining('.git\n'),
+    });
+    const below = ok(await make({ root_path: '/app' }, { port: 4000 }), 200);
+    expect(below).toMatchObject({ language: 'NODE', dockerignore: null });
+    expect(below.dockerfile).toContain('ENV PORT=4000\n');
+  });
+
+  test('of what is not recognised, or cannot be read, is 400 with what would help', async () => {
+    const repository = root.make();
+    repository.commit({ 'README.md': '', 'broken/package.json': '{', 'unclear/package.json': '{}' });
+    const make = (root_path: string, more: object = {}) =>
+      admin.post(`${environment}/generateDockerfile`, { git_repository: { url: repository.url, root_path }, ...more });
+    const field = 'git_repository';
+    const said = (text: string) => ({ status: 400, body: { message: expect.stringContaining(text) } });
+    expect(await make('/')).toMatchObject({
+      ...said('No project is recognised there'),
+      body: { errors: [{ field, message: expect.stringContaining('No project is recognised there') }] },
+    });
+    expect(await make('/unclear')).toMatchObject(said('add a script "start" to package.json'));
+    expect(await make('/broken')).toMatchObject(said('package.json: it is not JSON'));
+    expect(await make('/nowhere')).toMatchObject(said('No project is recognised there'));
+    expect(await make('/..')).toMatchObject(said('stay within the repository'));
+    for (const port of [0, 65_536, 'x']) expect((await make('/', { port })).status).toBe(400);
+  });
+
+  test('takes what making a service takes, in an environment of the caller', async () => {
+    const stranger = await app.organization();
+    const repository = root.make();
+    repository.commit(site);
+    const body = { git_repository: { url: repository.url } };
+    expect((await stranger.post(`${environment}/generateDockerfile`, body)).status).toBe(404);
+    const reader = await admin.withScope('READ');
+    expect((await reader.post(`${environment}/generateDockerfile`, body)).status).toBe(403);
+  });
+});
+
 describe('the check of files', () => {
   test('passes when the branch has all of them, and names each that it has not', async () => {
     const repository = root.make();

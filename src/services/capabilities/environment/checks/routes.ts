@@ -5,6 +5,8 @@ import {
   ContainerImageCheckRequest,
   DockerfileCheck,
   DockerfileCheckRequest,
+  DockerfileGenerationRequest,
+  GeneratedDockerfile,
   GitFileCheckRequest,
   HelmRepositoryCheckRequest,
 } from '#services/capabilities/environment/checks/schema.ts';
@@ -13,6 +15,7 @@ import {
   checkDockerfile,
   checkGitFiles,
   checkHelmChart,
+  generateDockerfile,
   type CheckNeeds,
 } from '#services/capabilities/environment/checks/service.ts';
 
@@ -38,6 +41,18 @@ export const checkRoutes = (needs: CheckNeeds): Route[] => [
     body: DockerfileCheckRequest,
     answer: { status: 200, body: DockerfileCheck },
     handler: (call) => checkDockerfile(call, needs, call.body),
+  }),
+  defineRoute({
+    ...common,
+    errors: [502],
+    id: 'generateDockerfile',
+    path: '/environment/{environmentId}/generateDockerfile',
+    summary: 'Make the Dockerfile that a repository without one is built with',
+    description:
+      'Answers what the project at root_path is recognised as, and the Dockerfile to commit where it should be changed. 400 with what would help if it is not recognised; nothing is stored.',
+    body: DockerfileGenerationRequest,
+    answer: { status: 200, body: GeneratedDockerfile },
+    handler: (call) => generateDockerfile(call, needs, call.body),
   }),
   defineRoute({
     ...common,

@@ -1,4 +1,5 @@
-import { named, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import { named, Nullable, OneOf, Type, Uuid, type Static } from '#platform/http/schema.ts';
+import { LANGUAGES } from '#services/recognition/index.ts';
 import { GitRepositoryRequest } from '#services/sources/git.ts';
 
 const FilePath = Type.String({ minLength: 1, maxLength: 1000 });
@@ -13,6 +14,27 @@ export const DockerfileCheck = named(
     dockerfile_path: Type.String(),
     arg: Type.Array(Type.String({ description: 'Name that an ARG instruction declares.' })),
     repositories: Type.Array(Type.String({ description: 'Image that it is based on or copies from, without a tag.' })),
+  }),
+);
+
+export const DockerfileGenerationRequest = named(
+  'DockerfileGenerationRequest',
+  Type.Object({
+    git_repository: GitRepositoryRequest,
+    port: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 65535, default: 8080, description: 'Port that the program listens on.' }),
+    ),
+  }),
+);
+export const GeneratedDockerfile = named(
+  'GeneratedDockerfile',
+  Type.Object({
+    language: OneOf(LANGUAGES),
+    recognised_by: Type.String({ description: 'Files and fields that tell what the project is.' }),
+    dockerfile: Type.String(),
+    dockerignore: Nullable(
+      Type.String({ description: 'Text of a .dockerignore; null where the repository has its own.' }),
+    ),
   }),
 );
 

@@ -8,7 +8,9 @@ import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import type { ContainerImageCheckInput } from '#services/capabilities/environment/checks/schema.ts';
 import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/sources/git.ts';
 import type { RegistryFinder } from '#services/images/image-name.ts';
-import { addressOf, readingGiven, type RepositoryReader } from '#services/sources/repository.ts';
+import { filesOfPaths, isMachine, USUAL_PORT } from '#services/images/made-dockerfile.ts';
+import { makeDockerfile, RecognitionError } from '#services/recognition/index.ts';
+import { addressOf, readingGiven, type RepositoryFiles, type RepositoryReader } from '#services/sources/repository.ts';
 
 export interface CheckNeeds {
   repositories: RepositoryReader;
@@ -34,6 +36,25 @@ export async function checkDockerfile(
   );
   if (!facts) throw invalidField('dockerfile_path', `${file} is not a Dockerfile: it has no FROM`);
   return { dockerfile_path: input.dockerfile_path, arg: facts.args, repositories: facts.repositories };
+}
+
+/** Makes the Dockerfile of a repository without one, for the cluster of the environment. 400 if it is not recognised. */
+export async function generateDockerfile(
+  context: CheckContext,
+  needs: CheckNeeds,
+  input: { git_repository: GitRepositoryInput; port?: number },
+) {
+  const source = await sourceOf(context, input.git_repository);
+  const { organizationId: owner, runtime } = context.target;
+  const address = addressOf(owner, source, context.signal);
+  const options = { owner, rootPath: source.root_path, port: input.port ?? USUAL_PORT, isMachine: isMachine(runtime) };
+  const made = (files: RepositoryFiles) => makeDockerfile(filesOfPaths(files), options);
+  const { language, because, text, ignore } = await readingGiven(needs.repositories.withFiles(address, made)).catch(
+    (error: unknown) => {
+      throw error instanceof RecognitionError ? invalidField('git_repository', error.message) : error;
+    },
+  );
+  return { language, recognised_by: because, dockerfile: text, dockerignore: ignore };
 }
 
 /** 400 naming each file that the branch has not. */

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import type { ServiceSnapshot } from '#deployments/index.ts';
+import { filesOfPaths, madeIfAbsent } from '#services/images/made-dockerfile.ts';
+import { applicationDeployment } from '#services/kinds/application/deploy.ts';
+import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
+import type { GitSource } from '#services/sources/git.ts';
+
+const git = { url: 'https://example.com/a/b.git', branch: 'main', root_path: '/web' } as GitSource;
+const options = { organizationId: 'owner', runtime: 'docker', port: 3000 };
+const make = (files: Record<string, string>, runtime = 'docker') =>
+  madeIfAbsent(git, { ...options, runtime })(
+    filesOfPaths({ paths: Object.keys(files), read: async (file) => files[file.replace(/^\/+/, '')] }),
+  );
+
+test('a repository that has a Dockerfile is built with that', async () => {
+  expect(await make({ 'web/Dockerfile': '', 'web/package.json': '{}' })).toBeNull();
+});
+
+test('the whole Dockerfile that is made stands in the notes for the log', async () => {
+  const made = (await make({ Dockerfile: '', 'web/index.html': '' }))!;
+  const [first, ...lines] = made.notes!;
+  expect(first).toBe('There is no Dockerfile; this one is made. Recognised by index.html: files for browsers.');
+  expect(lines.map((line) => `${line.slice(2)}\n`).join('')).toBe(made.text);
+});
+
+test('on a cluster whose images are the machine itself, the build looks for its programs first', async () => {
+  const files = { 'web/index.html': '' };
+  expect((await make(files, 'host'))!.text).toContain('This machine has no');
+  expect((await make(files, 'kubernetes'))!.text).not.toContain('This machine has no');
+});
+
+test('what is not recognised says where a Dockerfile is missed, and what else would help', async () => {
+  await expect(make({ 'web/package.json': '{}' })).rejects.toThrow(
+    'No file "Dockerfile" at /web of branch main of https://example.com/a/b.git: commit one there, or set dockerfile_path and root_path. This looks like a project of Node.js',
+  );
+  await expect(make({ 'web/package.json': '{' })).rejects.toThrow(/^web\/package\.json: it is not JSON/);
+});
+
+test('a changed port is built anew only where the Dockerfile may be made', () => {
+  const keyOf = (port: number, dockerfile_path: string | null) => {
+    const spec = {
+      git_repository: git,
+      dockerfile_path,
+      docker_target_build_stage: null,
+      storage: [],
+      ports: [
+        { internal_port: 1, is_default: false },
+        { internal_port: port, is_default: true },
+      ],
+    };
+    const service = { serviceId: 'a', name: 'a', kind: 'APPLICATION', spec, variables: [], advancedSettings: {} };
+    return applicationDeployment.plan(service as unknown as ServiceSnapshot<ApplicationSpec>, 'DEPLOY', {}, null)
+      .buildKey;
+  };
+  expect(keyOf(3000, null)).not.toBe(keyOf(4000, null));
+  expect(keyOf(3000, 'Dockerfile')).toBe(keyOf(4000, 'Dockerfile'));
+});

@@ -1,0 +1,14 @@
+# Recognised by pom.xml: Java 21 with Maven. To change it, commit it as Dockerfile.
+FROM maven:3-eclipse-temurin-21 AS build
+WORKDIR /app
+COPY . ./
+RUN --mount=type=cache,target=/root/.m2 mvn --batch-mode -DskipTests package
+RUN mkdir -p out && cp "$(ls target/libs/*.jar target/*.jar 2>/dev/null | grep -v -e '-plain[.]jar$' -e '-sources[.]jar$' -e '-javadoc[.]jar$' -e '/original-' | head -n 1)" out/app.jar
+
+FROM eclipse-temurin:21-jre
+WORKDIR /app
+ENV PORT=3000
+COPY --from=build --chown=65532:65532 /app/out ./
+EXPOSE 3000
+USER 65532:65532
+CMD ["sh","-c","exec java -XX:MaxRAMPercentage=75 -Dserver.port=\"$PORT\" -jar app.jar"]

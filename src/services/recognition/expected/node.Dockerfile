@@ -1,0 +1,15 @@
+# Recognised by package.json, package-lock.json: Node.js 24 with npm. To change it, commit it as Dockerfile.
+FROM node:24 AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN --mount=type=cache,target=/root/.npm npm ci --no-audit --no-fund
+COPY . ./
+
+FROM node:24-slim
+WORKDIR /app
+ENV PORT=3000
+ENV NODE_ENV=production
+COPY --from=build --chown=65532:65532 /app ./
+EXPOSE 3000
+USER 65532:65532
+CMD ["sh","-c","export PATH=\"$PWD/node_modules/.bin:$PATH\"; exec node server.js"]

@@ -1,0 +1,59 @@
+import type { CheckoutFiles } from '#deployments/index.ts';
+import { recogniseGo } from '#services/recognition/go.ts';
+import { recogniseJava } from '#services/recognition/java.ts';
+import { recogniseNode } from '#services/recognition/node.ts';
+import { recognisePhp } from '#services/recognition/php.ts';
+import {
+  dockerfileOf,
+  IGNORED,
+  RecognitionError,
+  type Project,
+  type ProjectOptions,
+} from '#services/recognition/project.ts';
+import { ProjectFiles } from '#services/recognition/project-files.ts';
+import { recognisePython } from '#services/recognition/python.ts';
+import { recogniseRuby } from '#services/recognition/ruby.ts';
+import { recogniseRust } from '#services/recognition/rust.ts';
+import { recogniseStatic } from '#services/recognition/static.ts';
+
+export { LANGUAGES, RecognitionError } from '#services/recognition/project.ts';
+
+/** In their order: projects of the first ones may have a package.json for their pages, or an index.html. */
+const RECOGNISERS: ((files: ProjectFiles, options: ProjectOptions) => Promise<Project | null>)[] = [
+  recogniseGo,
+  recogniseRust,
+  recogniseJava,
+  recogniseRuby,
+  recognisePhp,
+  recognisePython,
+  recogniseNode,
+  recogniseStatic,
+];
+
+/** Dockerfile that is made for a project. */
+export interface MadeDockerfile extends Pick<Project, 'language' | 'because'> {
+  text: string;
+  /** Content of a `.dockerignore`; null where the project has its own. */
+  ignore: string | null;
+}
+
+/**
+ * Makes the Dockerfile of a project that has none; `owner` is the organization whose files they are. Throws RecognitionError with what would
+ * help, and ParsingError for a file that cannot be read.
+ */
+export async function makeDockerfile(
+  from: CheckoutFiles,
+  { owner, rootPath, ...options }: ProjectOptions & { owner: string; rootPath: string },
+): Promise<MadeDockerfile> {
+  const files = await ProjectFiles.open(from, owner, rootPath);
+  for (const recognise of RECOGNISERS) {
+    const project = await recognise(files, options);
+    if (project === null) continue;
+    const { language, because } = project;
+    const ignore = files.has('.dockerignore') ? null : IGNORED;
+    return { language, because, text: dockerfileOf(project, options), ignore };
+  }
+  throw new RecognitionError(
+    'No project is recognised there: Node.js, Python, Go, Java, PHP, Ruby and Rust are, by their lists of packages, and sites by index.html.',
+  );
+}

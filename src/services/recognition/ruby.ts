@@ -1,0 +1,59 @@
+import {
+  copyOwned,
+  RecognitionError,
+  run,
+  startWith,
+  type Project,
+  type ProjectOptions,
+} from '#services/recognition/project.ts';
+import type { ProjectFiles } from '#services/recognition/project-files.ts';
+import { releaseFor } from '#services/recognition/versions.ts';
+
+/** Recognises a project of Ruby by its `Gemfile`. */
+export async function recogniseRuby(files: ProjectFiles, options: ProjectOptions): Promise<Project | null> {
+  if (!files.has('Gemfile')) return null;
+  const gems = `${await files.read('Gemfile')}\n${await files.read('Gemfile.lock')}`;
+  const own = (await files.read('.ruby-version')) || /^\s*ruby\s+['"]([^'"]+)['"]/m.exec(gems)?.[1];
+  const release = releaseFor('ruby', own);
+  const isRails = files.has('bin/') && /^\s*(?:gem ['"])?rails\b/m.test(gems);
+  const start = (await files.procfile('web')) ?? startOf(files, gems, isRails);
+  if (start === null)
+    throw new RecognitionError(
+      'This looks like a project of Ruby (Gemfile), but nothing says how it is started: add a config.ru, or a Procfile with a line "web: …".',
+    );
+  const isLocked = files.has('Gemfile.lock');
+  const assets =
+    isRails && files.has('app/')
+      ? ['RUN SECRET_KEY_BASE_DUMMY=1 RAILS_ENV=production bundle exec rails assets:precompile']
+      : [];
+  return {
+    language: 'RUBY',
+    because: `Gemfile: Ruby ${release}${isRails ? ' with Rails' : ''}`,
+    programs: ['ruby', 'bundle'],
+    build: {
+      image: `ruby:${release}`,
+      lines: [
+        `COPY Gemfile ${isLocked ? 'Gemfile.lock ' : ''}./`,
+        `RUN bundle config set --local path vendor/bundle && bundle config set --local without development:test${isLocked ? ' && bundle config set --local frozen true' : ''}`,
+        run(options, 'bundle install'),
+        'COPY . ./',
+        ...assets,
+      ],
+    },
+    final: {
+      image: `ruby:${release}-slim`,
+      lines: [
+        'ENV RACK_ENV=production RAILS_ENV=production RAILS_LOG_TO_STDOUT=1 RAILS_SERVE_STATIC_FILES=1',
+        copyOwned('/app', 'build'),
+      ],
+    },
+    command: startWith(start),
+  };
+}
+
+function startOf(files: ProjectFiles, gems: string, isRails: boolean): string | null {
+  if (isRails) return 'bundle exec rails server --binding 0.0.0.0 --port "$PORT"';
+  if (!files.has('config.ru')) return files.has('app.rb') ? 'bundle exec ruby app.rb' : null;
+  if (/^\s*(?:gem ['"])?puma\b/m.test(gems)) return 'bundle exec puma --bind "tcp://0.0.0.0:$PORT"';
+  return 'bundle exec rackup --host 0.0.0.0 --port "$PORT"';
+}
