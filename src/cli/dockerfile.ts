@@ -7,6 +7,12 @@ import { makeDockerfile } from '#services/recognition/index.ts';
 export async function dockerfileCommand(folder: string, options: { port: number; machine?: true }): Promise<void> {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`${folder} is not a folder.`);
   const { port, machine: isMachine = false } = options;
-  const { text } = await makeDockerfile(filesOf(folder), { owner: folder, rootPath: '/', port, isMachine });
+  const { text } = await makeDockerfile(filesOf(folder), {
+    owner: folder,
+    rootPath: '/',
+    port,
+    variables: [],
+    isMachine,
+  });
   print(text.trimEnd());
 }

@@ -16,7 +16,7 @@ export { CANCELLATIONS, DEPLOYMENTS, PROGRESS } from '#deployments/model/channel
 export type {
   BuildRecipe,
   CheckoutFiles,
-  GeneratedDockerfile,
+  DockerfileMaker,
   Configured,
   DeclaredVolume,
   DeployableKind,

@@ -6,7 +6,7 @@ import { declaredArguments, filesOf, readOf, writeOwn } from '#deployments/execu
 import { checkout, checkoutDirectory } from '#deployments/executor/checkouts.ts';
 import { sourcesOf } from '#deployments/executor/run-context.ts';
 import { identityOf, kindOf, type ServiceWork, type StepContext } from '#deployments/executor/service-work.ts';
-import type { BuildRecipe, GeneratedDockerfile } from '#deployments/model/kind.ts';
+import type { BuildRecipe } from '#deployments/model/kind.ts';
 import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
 import type { BuildContext, RuntimeContext } from '#runtimes/runtime.ts';
 
@@ -24,23 +24,17 @@ export async function buildImage(work: ServiceWork, context: StepContext): Promi
   // An earlier attempt may have checked out, perhaps on another machine: in this one's folder it is made again.
   if (!existsSync(directory)) await checkout(work, context);
   const { secrets } = work.variables!;
-  const { dockerfile: made, ...recipeOf } = recipe;
-  const dockerfile = path.join(recipe.rootPath, recipe.dockerfilePath);
+  const { dockerfile: _made, ...recipeOf } = recipe;
   // What is pretended may have been checked out as an empty folder.
   const isEmpty = runtime.pretends === true && (await readdir(directory)).length === 0;
-  const generated = isEmpty || made === undefined ? null : await generate(made, directory);
-  if (generated) {
-    await writeOwn(directory, dockerfile, generated.text);
-    if (typeof generated.ignore === 'string') await writeOwn(directory, `${dockerfile}.dockerignore`, generated.ignore);
-    for (const note of generated.notes ?? []) context.log(note);
-  }
-  const args = isEmpty ? {} : await argumentsOf(work, recipe, { directory, dockerfile });
+  const generated = isEmpty ? undefined : await generate(work, recipe, directory, context.log);
+  const args = isEmpty ? {} : await argumentsOf(work, recipe, directory);
   const cacheKey = createHash('sha256')
     .update(
       JSON.stringify([
         commit?.id ?? image,
         recipe.rootPath,
-        generated?.text ?? recipe.dockerfilePath,
+        generated ?? recipe.dockerfilePath,
         recipe.targetStage,
         args,
       ]),
@@ -61,11 +55,6 @@ export async function buildImage(work: ServiceWork, context: StepContext): Promi
   return { image: built.image };
 }
 
-const generate = async (
-  made: NonNullable<BuildRecipe['dockerfile']>,
-  directory: string,
-): Promise<GeneratedDockerfile | null> => (typeof made === 'function' ? made(filesOf(directory)) : { text: made });
-
 /** Returns the context of a build, which checks images and hosts on behalf of the service's organization. */
 function buildContext({ run }: ServiceWork, context: RuntimeContext): BuildContext {
   const { organizationId } = run.scope;
@@ -79,12 +68,28 @@ function buildContext({ run }: ServiceWork, context: RuntimeContext): BuildConte
   };
 }
 
-async function argumentsOf(
+/** Writes the Dockerfile of kinds that generate it into the checkout; returns its text, undefined where the checkout has its own. */
+async function generate(
   work: ServiceWork,
   recipe: BuildRecipe,
-  { directory, dockerfile }: { directory: string; dockerfile: string },
-): Promise<Record<string, string>> {
-  const text = await readOf(directory, dockerfile, missingDockerfile(work, recipe));
+  directory: string,
+  log: (line: string) => void,
+): Promise<string | undefined> {
+  const { dockerfile: made } = recipe;
+  const names = Object.keys(work.variables!.variables);
+  const generated = typeof made === 'string' ? { text: made } : await made?.(filesOf(directory), names);
+  if (!generated) return undefined;
+  const { text, ignore, notes = [] } = generated;
+  await writeOwn(directory, pathOf(recipe), text);
+  if (typeof ignore === 'string') await writeOwn(directory, `${pathOf(recipe)}.dockerignore`, ignore);
+  for (const note of notes) log(note);
+  return text;
+}
+
+const pathOf = ({ rootPath, dockerfilePath }: BuildRecipe): string => path.join(rootPath, dockerfilePath);
+
+async function argumentsOf(work: ServiceWork, recipe: BuildRecipe, directory: string): Promise<Record<string, string>> {
+  const text = await readOf(directory, pathOf(recipe), missingDockerfile(work, recipe));
   const file = { name: recipe.dockerfilePath, text };
   return declaredArguments(work.run.scope.organizationId, file, work.variables!.variables);
 }

@@ -47,11 +47,8 @@ export interface ExpandedVariables {
 export interface BuildRecipe {
   rootPath: string;
   dockerfilePath: string;
-  /**
-   * Dockerfile of kinds that generate it; written to `dockerfilePath` of the checkout before the build. A function makes it from files of
-   * the checkout; null if that has its own there.
-   */
-  dockerfile?: string | ((files: CheckoutFiles) => Promise<GeneratedDockerfile | null>) | undefined;
+  /** Dockerfile of kinds that generate it; written to `dockerfilePath` of the checkout before the build. */
+  dockerfile?: string | DockerfileMaker | undefined;
   targetStage: string | null;
   timeoutSeconds: number;
   resources: { cpuMilli: number; memoryMib: number };
@@ -65,7 +62,13 @@ export interface CheckoutFiles {
   read(file: string): Promise<string | null>;
 }
 
-export interface GeneratedDockerfile {
+/** Makes a Dockerfile from files of the checkout and the names of the service's variables; null if the checkout has its own. */
+export type DockerfileMaker = (
+  files: CheckoutFiles,
+  variables: readonly string[],
+) => Promise<GeneratedDockerfile | null>;
+
+interface GeneratedDockerfile {
   text: string;
   /** Content of its `.dockerignore`; null or absent where the one of the checkout counts. */
   ignore?: string | null;

@@ -10,6 +10,7 @@ const options = { organizationId: 'owner', runtime: 'docker', port: 3000 };
 const make = (files: Record<string, string>, runtime = 'docker') =>
   madeIfAbsent(git, { ...options, runtime })(
     filesOfPaths({ paths: Object.keys(files), read: async (file) => files[file.replace(/^\/+/, '')] }),
+    [],
   );
 
 test('a repository that has a Dockerfile is built with that', async () => {

@@ -1,4 +1,4 @@
-import type { CheckoutFiles, GeneratedDockerfile } from '#deployments/index.ts';
+import type { CheckoutFiles, DockerfileMaker } from '#deployments/index.ts';
 import { MACHINE_RUNTIME } from '#runtimes/runtime.ts';
 import { makeDockerfile, RecognitionError } from '#services/recognition/index.ts';
 import type { GitSource } from '#services/sources/git.ts';
@@ -28,11 +28,11 @@ export const madeIfAbsent =
   (
     { url, branch, root_path: rootPath }: GitSource,
     { organizationId: owner, runtime, port }: { organizationId: string; runtime: string; port: number },
-  ): ((files: CheckoutFiles) => Promise<GeneratedDockerfile | null>) =>
-  async (files) => {
+  ): DockerfileMaker =>
+  async (files, variables) => {
     if ((await files.read(`${rootPath}/${DOCKERFILE}`)) !== null) return null;
     try {
-      const options = { owner, rootPath, port, isMachine: isMachine(runtime) };
+      const options = { owner, rootPath, port, variables, isMachine: isMachine(runtime) };
       const { because, text, ignore } = await makeDockerfile(files, options);
       const lines = text.trimEnd().split('\n');
       const notes = [

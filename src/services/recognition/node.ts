@@ -43,6 +43,16 @@ const SITES = [
 /** Files that a project without a script `start` is started by. */
 const ENTRIES = ['server.js', 'server.mjs', 'index.js', 'index.mjs', 'app.js', 'main.js', 'server.ts', 'index.ts'];
 
+/** Names of variables that frameworks write into files for browsers. */
+const PUBLIC = /^(?:VITE|NEXT_PUBLIC|NUXT_PUBLIC|REACT_APP|VUE_APP|GATSBY|PUBLIC|EXPO_PUBLIC)_[A-Z0-9_]+$/i;
+
+/** Returns the instructions by which the build sees the variables that are public anyway. */
+const publicArguments = ({ variables }: ProjectOptions): string[] =>
+  variables
+    .filter((name) => PUBLIC.test(name))
+    .toSorted()
+    .map((name) => `ARG ${name}`);
+
 /** Recognises a project of Node.js by its `package.json`. */
 export async function recogniseNode(files: ProjectFiles, options: ProjectOptions): Promise<Project | null> {
   if (!files.has('package.json')) return null;
@@ -60,7 +70,7 @@ export async function recogniseNode(files: ProjectFiles, options: ProjectOptions
       `COPY package.json ${manager.lockFiles.map((file) => `${file} `).join('')}./`,
       manager.install,
       'COPY . ./',
-      ...('build' in scripts ? [`RUN ${manager.script('build')}`] : []),
+      ...('build' in scripts ? [...publicArguments(options), `RUN ${manager.script('build')}`] : []),
     ],
   };
   const because = ['package.json', ...manager.lockFiles].join(', ');

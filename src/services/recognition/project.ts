@@ -26,6 +26,8 @@ export interface Project {
 export interface ProjectOptions {
   /** Port that the program is to listen on. */
   port: number;
+  /** Names of the variables of the service. */
+  variables: readonly string[];
   /** True if FROM stands for the machine itself, whose programs are used, and which has no caches of builds. */
   isMachine: boolean;
 }

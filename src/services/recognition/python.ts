@@ -127,7 +127,9 @@ async function startOf(files: ProjectFiles): Promise<string | null> {
     );
   }
   for (const file of files.those(...ENTRIES)) {
-    const name = /^(\w+)\s*(?::[^=\n]*)?=\s*(FastAPI|Starlette|Litestar|Flask|Quart)\(/m.exec(await files.read(file));
+    const name = /^(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*(FastAPI|Starlette|Litestar|Flask|Quart)\(/m.exec(
+      await files.read(file),
+    );
     const app = `${file.slice(0, -'.py'.length)}:${name?.[1]}`;
     if (name && !/Flask/.test(name[2]!) && uses('(?:uvicorn|fastapi\\[standard\\])'))
       return `python -m uvicorn ${app} --host 0.0.0.0 --port "$PORT"`;

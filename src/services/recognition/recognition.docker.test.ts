@@ -25,7 +25,7 @@ afterAll(async () => {
 
 test('the Dockerfile that is made builds, and its image runs without privileges on the port of the service', async () => {
   await cp(EXAMPLE, checkout, { recursive: true });
-  const options = { owner: 'owner', rootPath: '/', port: 3000, isMachine: false };
+  const options = { owner: 'owner', rootPath: '/', port: 3000, variables: [], isMachine: false };
   const { text, ignore } = await makeDockerfile(filesOf(checkout), options);
   // The engine of the tests has an image with Node.js alone, and no registry of packages.
   const standing = text

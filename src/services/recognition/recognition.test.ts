@@ -13,10 +13,10 @@ const EXAMPLES = path.join(import.meta.dirname, '../../../examples/projects');
 const inMemory = (files: Record<string, string>): CheckoutFiles =>
   filesOfPaths({ paths: Object.keys(files), read: async (file) => files[file] });
 
-const make = (files: CheckoutFiles, changes: { rootPath?: string; isMachine?: boolean } = {}) =>
-  makeDockerfile(files, { owner: 'owner', rootPath: '/', port: 3000, isMachine: false, ...changes });
+const make = (files: CheckoutFiles, changes: { rootPath?: string; isMachine?: boolean; variables?: string[] } = {}) =>
+  makeDockerfile(files, { owner: 'owner', rootPath: '/', port: 3000, variables: [], isMachine: false, ...changes });
 
-const made = async (files: Record<string, string>, changes: { isMachine?: boolean } = {}) =>
+const made = async (files: Record<string, string>, changes: { isMachine?: boolean; variables?: string[] } = {}) =>
   make(inMemory(files), changes);
 
 const failure = async (files: Record<string, string>) => {
@@ -104,6 +104,15 @@ describe('Node.js', () => {
     expect((await project(react)).text).toContain('/app/build ./');
     const server = { scripts: { build: 'b', start: 'node server.js' }, devDependencies: { vite: '7' } };
     expect((await project(server)).text).toContain('exec node server.js');
+  });
+
+  test('has the variables at its build that end up in browsers anyway, and no others', async () => {
+    const files = { 'package.json': '{"scripts":{"build":"b","start":"s"}}' };
+    const variables = ['DATABASE_URL', 'VITE_API', 'NEXT_PUBLIC_API', 'VITE_API\nUSER root', 'MY_VITE_API'];
+    const { text } = await made(files, { variables });
+    expect(text.match(/^ARG .*$/gm)).toEqual(['ARG NEXT_PUBLIC_API', 'ARG VITE_API']);
+    expect(text.indexOf('ARG ')).toBeLessThan(text.indexOf('npm run build'));
+    expect((await made({ 'package.json': '{"scripts":{"start":"s"}}' }, { variables })).text).not.toContain('ARG ');
   });
 
   test('that nothing starts, or whose package.json is none, says what is wrong', async () => {
@@ -226,6 +235,22 @@ test('a project below the root is read there; an own .dockerignore counts', asyn
   const files = inMemory({ 'web/index.html': '', 'web/.dockerignore': '', Gemfile: '' });
   for (const rootPath of ['/web', 'web/', './web'])
     expect(await make(files, { rootPath })).toMatchObject({ language: 'STATIC', ignore: null });
+});
+
+test('files that are long and say nothing hold up nobody', async () => {
+  const long = { newlines: '\n'.repeat(500_000), blanks: ' '.repeat(500_000), words: 'ruby\n'.repeat(100_000) };
+  for (const text of Object.values(long)) {
+    const begun = performance.now();
+    const files = { 'manage.py': text, 'main.py': text, 'requirements.txt': text, Procfile: text, '.nvmrc': text };
+    for (const own of [
+      files,
+      { ...files, Gemfile: text, 'Gemfile.lock': text },
+      { 'pom.xml': text },
+      { 'go.mod': text },
+    ])
+      await made(own as Record<string, string>).catch((error: unknown) => expect(error).toBeInstanceOf(Error));
+    expect(performance.now() - begun).toBeLessThan(20_000);
+  }
 });
 
 test('what is no project says which are', async () => {

@@ -13,9 +13,9 @@ import { releaseFor } from '#services/recognition/versions.ts';
 export async function recogniseRuby(files: ProjectFiles, options: ProjectOptions): Promise<Project | null> {
   if (!files.has('Gemfile')) return null;
   const gems = `${await files.read('Gemfile')}\n${await files.read('Gemfile.lock')}`;
-  const own = (await files.read('.ruby-version')) || /^\s*ruby\s+['"]([^'"]+)['"]/m.exec(gems)?.[1];
+  const own = (await files.read('.ruby-version')) || /^[ \t]*ruby[ \t]+['"]([^'"\n]+)['"]/m.exec(gems)?.[1];
   const release = releaseFor('ruby', own);
-  const isRails = files.has('bin/') && /^\s*(?:gem ['"])?rails\b/m.test(gems);
+  const isRails = files.has('bin/') && /^[ \t]*(?:gem ['"])?rails\b/m.test(gems);
   const start = (await files.procfile('web')) ?? startOf(files, gems, isRails);
   if (start === null)
     throw new RecognitionError(
@@ -54,6 +54,6 @@ export async function recogniseRuby(files: ProjectFiles, options: ProjectOptions
 function startOf(files: ProjectFiles, gems: string, isRails: boolean): string | null {
   if (isRails) return 'bundle exec rails server --binding 0.0.0.0 --port "$PORT"';
   if (!files.has('config.ru')) return files.has('app.rb') ? 'bundle exec ruby app.rb' : null;
-  if (/^\s*(?:gem ['"])?puma\b/m.test(gems)) return 'bundle exec puma --bind "tcp://0.0.0.0:$PORT"';
+  if (/^[ \t]*(?:gem ['"])?puma\b/m.test(gems)) return 'bundle exec puma --bind "tcp://0.0.0.0:$PORT"';
   return 'bundle exec rackup --host 0.0.0.0 --port "$PORT"';
 }

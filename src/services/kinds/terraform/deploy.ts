@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '#kernel/canonical-json.ts';
 import type {
+  CheckoutFiles,
   Commit,
   Configured,
   DeclaredVolume,
@@ -84,9 +85,7 @@ export const terraformDeployment: DeployableKind<TerraformSpec> = {
       rootPath: '/',
       dockerfilePath: DOCKERFILE,
       dockerfile: async (files) => {
-        const added = fragment?.type === 'file' ? await files.read(fragment.path) : (fragment?.content ?? '');
-        if (added === null)
-          throw new Error(`There is no file ${fragment?.type === 'file' ? fragment.path : ''} in the repository.`);
+        const added = fragment?.type === 'file' ? await fragmentOf(files, fragment.path) : (fragment?.content ?? '');
         refuseFrom(
           added,
           'the image of Terraform',
@@ -191,4 +190,10 @@ function buildKeyOf(service: ServiceSnapshot<TerraformSpec>, commit: Commit | un
   const { git_repository: git, dockerfile_fragment, engine, provider_version } = service.spec;
   const content = [git.url, commit?.id, dockerfile_fragment, engine, provider_version.explicit_version];
   return createHash('sha256').update(canonicalJson(content)).digest('hex').slice(0, 32);
+}
+
+async function fragmentOf(files: CheckoutFiles, path: string): Promise<string> {
+  const text = await files.read(path);
+  if (text === null) throw new Error(`There is no file ${path} in the repository.`);
+  return text;
 }

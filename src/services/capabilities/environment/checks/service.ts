@@ -47,7 +47,13 @@ export async function generateDockerfile(
   const source = await sourceOf(context, input.git_repository);
   const { organizationId: owner, runtime } = context.target;
   const address = addressOf(owner, source, context.signal);
-  const options = { owner, rootPath: source.root_path, port: input.port ?? USUAL_PORT, isMachine: isMachine(runtime) };
+  const options = {
+    owner,
+    rootPath: source.root_path,
+    port: input.port ?? USUAL_PORT,
+    variables: [],
+    isMachine: isMachine(runtime),
+  };
   const made = (files: RepositoryFiles) => makeDockerfile(filesOfPaths(files), options);
   const { language, because, text, ignore } = await readingGiven(needs.repositories.withFiles(address, made)).catch(
     (error: unknown) => {
