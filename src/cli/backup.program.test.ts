@@ -246,7 +246,7 @@ test(
   },
 );
 
-test('a restore that is killed is refused by a start, and done by the next restore', { timeout: 120_000 }, async () => {
+test('a restore that is killed is refused by a start, and done by the next restore', { timeout: 300_000 }, async () => {
   const source = await onServer('kill-source');
   const file = path.join(home, 'kill.backup');
   writeKey(source.settings, 7);
@@ -263,7 +263,7 @@ test('a restore that is killed is refused by a start, and done by the next resto
   const checking = `select from pg_stat_activity where datname = current_database() and query like 'alter table%add constraint%'`;
   for (const moment of [marked, copying, checking]) {
     const restore = launchProgram(['restore', file], settings);
-    await expect.poll(() => query(config, moment), { timeout: 30_000, interval: 2 }).not.toEqual([]);
+    await expect.poll(() => query(config, moment), { timeout: 90_000, interval: 2 }).not.toEqual([]);
     restore.kill('SIGKILL');
     await restore.ended;
     const migrate = await runProgram(['migrate'], settings);
