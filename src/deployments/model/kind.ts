@@ -2,6 +2,7 @@ import type { Settings } from '#platform/settings/index.ts';
 import type { Deployable, RegistryAccess, Runtime, TaskEnd, TaskSpec, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { LastRelease, PlannedService, ResolvedService, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { DeploymentAction } from '#deployments/model/states.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 
 /** A git source that has to be resolved to a commit before a plan can be made. */
 export interface GitSourceToResolve {
@@ -186,6 +187,7 @@ export interface DeployableKind<Spec = unknown> {
     action: DeploymentAction,
     resolved: ResolvedService,
     last: LastRelease | null,
+    shared: readonly FrozenVariable[],
   ): PlannedService;
   build?(service: ServiceSnapshot<Spec>, options: BuildOptions): BuildRecipe;
   /** Returns where the chart is; present for kinds that deploy one. */

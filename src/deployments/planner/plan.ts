@@ -34,7 +34,7 @@ export function makePlan(
       continue;
     }
     const last = lastOf(snapshot, resolved, facts.get(service.serviceId));
-    const planned = withTurns(kind.plan(service, snapshot.action, resolved, last));
+    const planned = withTurns(kind.plan(service, snapshot.action, resolved, last, snapshot.shared ?? []));
     stage.services.push(snapshot.rollbackTo ? { ...planned, reason: whyBack(snapshot.rollbackTo, planned) } : planned);
   }
   const backwards = snapshot.action === 'STOP' || snapshot.action === 'DELETE' || snapshot.action === 'UNINSTALL';

@@ -1,20 +1,22 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '#kernel/canonical-json.ts';
 import type { Commit, LastRelease, ServiceSnapshot } from '#deployments/index.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 import type { GitSource } from '#services/sources/git.ts';
 
 /**
  * Hashes the inputs of an image that is built from a repository. Variables belong to them because they may be build arguments: a changed
- * one leads to a build, which the cache of layers makes short where the Dockerfile does not use it.
+ * one leads to a build, which ends at once where the Dockerfile does not declare it. `shared` are those of the environment and above.
  */
 export function buildKeyOf(
   service: ServiceSnapshot,
+  shared: readonly FrozenVariable[],
   git: GitSource,
   commit: Commit | undefined,
   ...recipe: (string | null)[]
 ): string {
   // Built-in variables name all siblings: with them a new service would rebuild every application.
-  const variables = service.variables.filter(({ scope }) => scope !== 'BUILT_IN');
+  const variables = [...shared, ...service.variables].filter(({ scope }) => scope !== 'BUILT_IN');
   const content = [git.url, commit?.id, git.root_path, ...recipe, variables];
   return createHash('sha256').update(canonicalJson(content)).digest('hex').slice(0, 32);
 }

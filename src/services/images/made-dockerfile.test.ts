@@ -50,7 +50,7 @@ test('a changed port is built anew only where the Dockerfile may be made', () =>
       ],
     };
     const service = { serviceId: 'a', name: 'a', kind: 'APPLICATION', spec, variables: [], advancedSettings: {} };
-    return applicationDeployment.plan(service as unknown as ServiceSnapshot<ApplicationSpec>, 'DEPLOY', {}, null)
+    return applicationDeployment.plan(service as unknown as ServiceSnapshot<ApplicationSpec>, 'DEPLOY', {}, null, [])
       .buildKey;
   };
   expect(keyOf(3000, null)).not.toBe(keyOf(4000, null));

@@ -11,7 +11,7 @@ export const applicationDeployment: DeployableKind<ApplicationSpec> = {
     const { url, branch, git_token_id } = service.spec.git_repository;
     return { type: 'git', url, branch, gitTokenId: git_token_id };
   },
-  plan: (service, action, { commit }, last): PlannedService => {
+  plan: (service, action, { commit }, last, shared): PlannedService => {
     const base = {
       serviceId: service.serviceId,
       name: service.name,
@@ -29,7 +29,7 @@ export const applicationDeployment: DeployableKind<ApplicationSpec> = {
     const { git_repository: git, dockerfile_path, docker_target_build_stage } = service.spec;
     // A Dockerfile that is made has the port in it, which is in no commit.
     const source = dockerfile_path ?? `:${portOf(service.spec)}`;
-    const buildKey = buildKeyOf(service, git, commit, source, docker_target_build_stage);
+    const buildKey = buildKeyOf(service, shared, git, commit, source, docker_target_build_stage);
     if (last?.image && last.buildKey === buildKey)
       return {
         ...base,

@@ -7,6 +7,7 @@ import type {
   ServiceSnapshot,
   StepName,
 } from '#deployments/index.ts';
+import type { FrozenVariable } from '#deployments/model/variables.ts';
 import { commandOf, type JobEvent } from '#services/kinds/job/schedule.ts';
 import { MAX_DURATION_SECONDS } from '#services/kinds/job/schema.ts';
 import type { JobSpec } from '#services/kinds/job/spec.ts';
@@ -26,8 +27,9 @@ export const jobDeployment: DeployableKind<JobSpec> = {
     }
     return { type: 'git', url: git!.url, branch: git!.branch, gitTokenId: git!.git_token_id };
   },
-  plan: (service, action, resolved, last): PlannedService => {
-    const made = action === 'DEPLOY' || action === 'RUN' ? makeImage(service, resolved, last) : keepImage(action, last);
+  plan: (service, action, resolved, last, shared): PlannedService => {
+    const made =
+      action === 'DEPLOY' || action === 'RUN' ? makeImage(service, resolved, last, shared) : keepImage(action, last);
     const runs = eventOf(service, action) !== undefined && (made.image !== null || made.steps.length > 0);
     return {
       serviceId: service.serviceId,
@@ -115,13 +117,26 @@ function lastSteps(action: DeploymentAction, runs: boolean): StepName[] {
 
 type Made = Pick<PlannedService, 'image' | 'buildKey' | 'reason'> & { steps: StepName[] };
 
-function makeImage(service: ServiceSnapshot<JobSpec>, resolved: ResolvedService, last: LastRelease | null): Made {
+function makeImage(
+  service: ServiceSnapshot<JobSpec>,
+  resolved: ResolvedService,
+  last: LastRelease | null,
+  shared: readonly FrozenVariable[],
+): Made {
   const { source, git_repository: git } = service.spec;
   if ('image' in source)
     return { steps: [], image: resolved.image ?? null, buildKey: null, reason: whyTaken(resolved, last) };
   const { commit } = resolved;
   const { dockerfile_path, dockerfile_raw, docker_target_build_stage } = source.docker;
-  const buildKey = buildKeyOf(service, git!, commit, dockerfile_path, dockerfile_raw, docker_target_build_stage);
+  const buildKey = buildKeyOf(
+    service,
+    shared,
+    git!,
+    commit,
+    dockerfile_path,
+    dockerfile_raw,
+    docker_target_build_stage,
+  );
   if (last?.image && last.buildKey === buildKey)
     return {
       steps: [],
