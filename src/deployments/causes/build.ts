@@ -43,7 +43,8 @@ export const BUILD_OUTPUT_CAUSES = causesOf(['BUILD_FAILED'], {
   TOOL_VERSION: {
     summary: 'The project needs another version of the language or of its tools than the image has.',
     fix: 'Take a base image with the version that the lines name.',
-    output: /\bEBADENGINE\b|requires go >=|requires a different Python|invalid target release|Your Ruby version is/i,
+    output:
+      /\bEBADENGINE\b|requires go >=|requires a different Python|invalid target release|release version \d+ not supported|Your Ruby version is/i,
   },
   COMPILE: {
     summary: 'The source code of this commit does not compile.',

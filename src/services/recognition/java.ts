@@ -44,7 +44,7 @@ function mavenOf(files: ProjectFiles, release: string) {
     tool: 'Maven',
     image: hasWrapper ? `eclipse-temurin:${release}-jdk` : `maven:3-eclipse-temurin-${release}`,
     programs: hasWrapper ? [] : ['mvn'],
-    command: `${hasWrapper ? 'sh mvnw' : 'mvn'} --batch-mode -DskipTests package`,
+    command: `${hasWrapper ? 'sh mvnw' : 'mvn'} --batch-mode --no-transfer-progress -Dstyle.color=never -DskipTests package`,
     caches: ['/root/.m2'],
     output: 'target',
   };

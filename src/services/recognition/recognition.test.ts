@@ -99,7 +99,7 @@ describe('Node.js', () => {
     const site = { scripts: { build: 'vite build', dev: 'vite' }, devDependencies: { vite: '7' } };
     const { text } = await project(site);
     expect(text).toContain('COPY --from=build --chown=65532:65532 /app/dist ./');
-    expect(text).toContain('try_files {path} {path}/index.html /index.html');
+    expect(text).toContain('rewrite @page /index.html');
     const react = { scripts: { build: 'b', start: 'react-scripts start' }, dependencies: { 'react-scripts': '5' } };
     expect((await project(react)).text).toContain('/app/build ./');
     const server = { scripts: { build: 'b', start: 'node server.js' }, devDependencies: { vite: '7' } };

@@ -16,8 +16,9 @@ export function serving(copy: string, { isSinglePage }: { isSinglePage: boolean 
     '  encode zstd gzip',
     '  @hidden path */.* /Caddyfile',
     '  error @hidden 404',
+    // A missing file is no page: a browser that asks for a script of the release before gets no HTML.
     ...(isSinglePage
-      ? ['  try_files {path} {path}/index.html /index.html']
+      ? ['  @page {', '    not path_regexp [.][A-Za-z0-9]+$', '    not file', '  }', '  rewrite @page /index.html']
       : ['  try_files {path} {path}.html {path}/index.html']),
     '  file_server',
     '}',

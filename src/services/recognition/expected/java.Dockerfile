@@ -2,7 +2,7 @@
 FROM maven:3-eclipse-temurin-21 AS build
 WORKDIR /app
 COPY . ./
-RUN --mount=type=cache,target=/root/.m2 mvn --batch-mode -DskipTests package
+RUN --mount=type=cache,target=/root/.m2 mvn --batch-mode --no-transfer-progress -Dstyle.color=never -DskipTests package
 RUN mkdir -p out && cp "$(ls target/libs/*.jar target/*.jar 2>/dev/null | grep -v -e '-plain[.]jar$' -e '-sources[.]jar$' -e '-javadoc[.]jar$' -e '/original-' | head -n 1)" out/app.jar
 
 FROM eclipse-temurin:21-jre

@@ -3,7 +3,7 @@ FROM maven:3-eclipse-temurin-21 AS build
 WORKDIR /app
 RUN for name in java mvn; do command -v "$name" >/dev/null || missing="$missing $name"; done; [ -z "$missing" ] || { echo "This machine has no$missing: install it, or use a cluster with Docker or Kubernetes." >&2; exit 1; }
 COPY . ./
-RUN mvn --batch-mode -DskipTests package
+RUN mvn --batch-mode --no-transfer-progress -Dstyle.color=never -DskipTests package
 RUN mkdir -p out && cp "$(ls target/libs/*.jar target/*.jar 2>/dev/null | grep -v -e '-plain[.]jar$' -e '-sources[.]jar$' -e '-javadoc[.]jar$' -e '/original-' | head -n 1)" out/app.jar
 
 FROM eclipse-temurin:21-jre

@@ -11,7 +11,7 @@ WORKDIR /app
 ENV PORT=3000
 ENV XDG_CONFIG_HOME=/tmp XDG_DATA_HOME=/tmp
 COPY --from=build --chown=65532:65532 /app/dist ./
-RUN printf '%s\n' '{' '  admin off' '  auto_https off' '}' ':{$PORT} {' '  root * .' '  encode zstd gzip' '  @hidden path */.* /Caddyfile' '  error @hidden 404' '  try_files {path} {path}/index.html /index.html' '  file_server' '}' > Caddyfile
+RUN printf '%s\n' '{' '  admin off' '  auto_https off' '}' ':{$PORT} {' '  root * .' '  encode zstd gzip' '  @hidden path */.* /Caddyfile' '  error @hidden 404' '  @page {' '    not path_regexp [.][A-Za-z0-9]+$' '    not file' '  }' '  rewrite @page /index.html' '  file_server' '}' > Caddyfile
 EXPOSE 3000
 USER 65532:65532
 CMD ["sh","-c","exec caddy run --config Caddyfile --adapter caddyfile"]
