@@ -118,6 +118,8 @@ RUN ["sh", "-c", "echo \\"> exec $0\\"", "form"]`;
       expect(lines).toEqual(['> given and g', '> here given', '> exec form']);
       host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nRUN echo reason >&2; exit 7' });
       expect(await host.buildError()).toBe('Dockerfile line 3: RUN: It ended with status 7: reason');
+      host.write({ Dockerfile: `FROM x\nWORKDIR /app\nRUN echo reason; printf '\\033[0m\\033[0m' >&2; exit 7` });
+      expect(await host.buildError(), 'colours alone').toBe('Dockerfile line 3: RUN: It ended with status 7: reason');
       const output = [
         'npm error code E',
         'npm error Missing script: "build"',

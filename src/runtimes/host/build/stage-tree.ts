@@ -1,5 +1,6 @@
 import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { enterCommand, serviceAccount, viewPlan, type Machine } from '#runtimes/host/machine.ts';
 import { openWay, PlainPaths } from '#runtimes/host/plain-paths.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
@@ -166,7 +167,9 @@ const LAST_LINES = 3;
 
 function requireSuccess({ exitCode, stdout, stderr }: CommandResult): void {
   if (exitCode === 0) return;
-  const reason = reasonOf((stderr.trim() || stdout.trim()).split('\n'));
+  // Some programs write their colours, and nothing else, to standard error.
+  const said = [stderr, stdout].map((text) => stripVTControlCharacters(text).trim());
+  const reason = reasonOf((said[0] || said[1]!).split('\n'));
   throw new RuntimeError('build_failed', `It ended with status ${exitCode}${reason ? `: ${reason}` : '.'}`);
 }
 
