@@ -193,6 +193,15 @@ describe('the archive', () => {
     expect(await packed()).toEqual(['.dockerignore', 'Dockerfile', 'a/secret', 'lib/.git.txt']);
   });
 
+  test('leaves out what an image needs not, where neither Dockerfile nor .dockerignore is there', async () => {
+    for (const name of ['index.js', '.env', 'node_modules/a/index.js', 'web/node_modules/b.js']) write(name);
+    expect(await packed()).toContain('node_modules/a/index.js');
+    rmSync(path.join(folder, 'Dockerfile'));
+    expect(await packed()).toEqual(['index.js']);
+    write('.dockerignore');
+    expect(await packed()).toContain('node_modules/a/index.js');
+  });
+
   test('follows a .dockerignore that is a link within the folder', async () => {
     write('secret');
     write('config/ignore', 'secret\nconfig\n');

@@ -11,6 +11,7 @@ import { print } from '#cli/print.ts';
 import { readIgnoreRules } from '#kernel/docker-ignore.ts';
 import { addEntry, listEntries, packed } from '#kernel/pack-folder.ts';
 import { printable } from '#kernel/printable.ts';
+import { IGNORED } from '#services/recognition/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 export interface UpOptions {
@@ -127,9 +128,12 @@ export async function packFolder(folder: string, { git_repository, dockerfile_pa
   const root = inside(git_repository.root_path);
   const dockerfile = inside(root, dockerfile_path ?? 'Dockerfile');
   const rules = [`${dockerfile}.dockerignore`, inside(root, '.dockerignore')];
+  // Without a Dockerfile one is made, whose build leaves out the same.
+  const isMade = dockerfile_path === null && !existsSync(path.join(folder, dockerfile));
   const ignores = await readIgnoreRules(
     folder,
     rules.map((file) => path.join(folder, file)),
+    isMade ? IGNORED : '',
   );
   const read = [dockerfile, ...rules];
   const kept = new Set(read);

@@ -4,9 +4,13 @@ import dockerignore from '@balena/dockerignore';
 
 /**
  * Reads the first of the files that is there; returns whether its rules exclude a path, which is relative to the build context. Without a
- * file nothing is excluded. A file may be a link to another one within `root`. Throws Error for one that leads out of it.
+ * file the rules of `otherwise` hold. A file may be a link to another one within `root`. Throws Error for one that leads out of it.
  */
-export async function readIgnoreRules(root: string, files: readonly string[]): Promise<(path: string) => boolean> {
+export async function readIgnoreRules(
+  root: string,
+  files: readonly string[],
+  otherwise = '',
+): Promise<(path: string) => boolean> {
   const top = await realpath(root);
   for (const file of files) {
     const real = await realpath(file).catch(absent);
@@ -14,10 +18,14 @@ export async function readIgnoreRules(root: string, files: readonly string[]): P
     if (!real.startsWith(top === path.sep ? top : top + path.sep))
       throw new Error(`${path.basename(file)} is a link that leads out of the folder: replace it by the file.`);
     if (!(await stat(real)).isFile()) continue;
-    const rules = dockerignore.default().add(await readFile(real, 'utf8'));
-    return (name) => rules.ignores(name);
+    return rulesOf(await readFile(real, 'utf8'));
   }
-  return () => false;
+  return rulesOf(otherwise);
+}
+
+function rulesOf(text: string): (path: string) => boolean {
+  const rules = dockerignore.default().add(text);
+  return (name) => rules.ignores(name);
 }
 
 function absent(error: NodeJS.ErrnoException): null {

@@ -16,7 +16,7 @@ import { recogniseRuby } from '#services/recognition/ruby.ts';
 import { recogniseRust } from '#services/recognition/rust.ts';
 import { recogniseStatic } from '#services/recognition/static.ts';
 
-export { LANGUAGES, RecognitionError } from '#services/recognition/project.ts';
+export { IGNORED, LANGUAGES, RecognitionError } from '#services/recognition/project.ts';
 
 /** In their order: projects of the first ones may have a package.json for their pages, or an index.html. */
 const RECOGNISERS: ((files: ProjectFiles, options: ProjectOptions) => Promise<Project | null>)[] = [
