@@ -24,7 +24,7 @@ export async function buildImage(work: ServiceWork, context: StepContext): Promi
   // An earlier attempt may have checked out, perhaps on another machine: in this one's folder it is made again.
   if (!existsSync(directory)) await checkout(work, context);
   const { secrets } = work.variables!;
-  const { dockerfile: _made, ...recipeOf } = recipe;
+  const { dockerfile: made, ...recipeOf } = recipe;
   // What is pretended may have been checked out as an empty folder.
   const isEmpty = runtime.pretends === true && (await readdir(directory)).length === 0;
   const generated = isEmpty ? undefined : await generate(work, recipe, directory, context.log);
@@ -34,7 +34,7 @@ export async function buildImage(work: ServiceWork, context: StepContext): Promi
       JSON.stringify([
         commit?.id ?? image,
         recipe.rootPath,
-        generated ?? recipe.dockerfilePath,
+        generated ?? (typeof made === 'string' ? made : recipe.dockerfilePath),
         recipe.targetStage,
         args,
       ]),

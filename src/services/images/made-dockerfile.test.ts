@@ -1,4 +1,8 @@
-import { expect, test } from 'vitest';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { filesOf } from '#deployments/executor/checkout-files.ts';
 import type { ServiceSnapshot } from '#deployments/index.ts';
 import { filesOfPaths, madeIfAbsent } from '#services/images/made-dockerfile.ts';
 import { applicationDeployment } from '#services/kinds/application/deploy.ts';
@@ -15,6 +19,17 @@ const make = (files: Record<string, string>, runtime = 'docker') =>
 
 test('a repository that has a Dockerfile is built with that', async () => {
   expect(await make({ 'web/Dockerfile': '', 'web/package.json': '{}' })).toBeNull();
+});
+
+test('a link in the place of the Dockerfile is no reason to make one, wherever it leads', async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'made-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  mkdirSync(path.join(folder, 'web'));
+  writeFileSync(path.join(folder, 'web/index.html'), '');
+  const find = madeIfAbsent(git, options);
+  expect(await find(filesOf(folder), [])).toMatchObject({ text: expect.stringContaining('caddy') });
+  symlinkSync('/etc/passwd', path.join(folder, 'web/Dockerfile'));
+  expect(await find(filesOf(folder), [])).toBeNull();
 });
 
 test('the whole Dockerfile that is made stands in the notes for the log', async () => {

@@ -1,6 +1,6 @@
 import type { CheckoutFiles, DockerfileMaker } from '#deployments/index.ts';
 import { MACHINE_RUNTIME } from '#runtimes/runtime.ts';
-import { makeDockerfile, RecognitionError } from '#services/recognition/index.ts';
+import { makeDockerfile, ProjectFiles, RecognitionError } from '#services/recognition/index.ts';
 import type { GitSource } from '#services/sources/git.ts';
 import type { RepositoryFiles } from '#services/sources/repository.ts';
 
@@ -30,7 +30,7 @@ export const madeIfAbsent =
     { organizationId: owner, runtime, port }: { organizationId: string; runtime: string; port: number },
   ): DockerfileMaker =>
   async (files, variables) => {
-    if ((await files.read(`${rootPath}/${DOCKERFILE}`)) !== null) return null;
+    if ((await ProjectFiles.open(files, owner, rootPath)).has(DOCKERFILE)) return null;
     try {
       const options = { owner, rootPath, port, variables, isMachine: isMachine(runtime) };
       const { because, text, ignore } = await makeDockerfile(files, options);

@@ -16,6 +16,7 @@ import { recogniseRuby } from '#services/recognition/ruby.ts';
 import { recogniseRust } from '#services/recognition/rust.ts';
 import { recogniseStatic } from '#services/recognition/static.ts';
 
+export { ProjectFiles } from '#services/recognition/project-files.ts';
 export { IGNORED, LANGUAGES, RecognitionError } from '#services/recognition/project.ts';
 
 /** In their order: projects of the first ones may have a package.json for their pages, or an index.html. */
