@@ -1,4 +1,11 @@
-import { copyOwned, RecognitionError, run, type Project, type ProjectOptions } from '#services/recognition/project.ts';
+import {
+  copyOwned,
+  installing,
+  RecognitionError,
+  run,
+  type Project,
+  type ProjectOptions,
+} from '#services/recognition/project.ts';
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
 
 /** Folders that programs read while they run, as opposed to their sources. */
@@ -11,7 +18,8 @@ export const copyResources = (files: ProjectFiles): string[] =>
 /** Recognises a module of Go by its `go.mod`. */
 export async function recogniseGo(files: ProjectFiles, options: ProjectOptions): Promise<Project | null> {
   if (!files.has('go.mod')) return null;
-  const version = /^go\s+(1\.\d+)/m.exec(await files.read('go.mod'))?.[1] ?? '1';
+  const module = await files.read('go.mod');
+  const version = /^go[ \t]+(1\.\d+)/m.exec(module)?.[1] ?? '1';
   const program = await mainPackage(files);
   const caches = ['/root/.cache/go-build', '/go/pkg/mod'];
   return {
@@ -22,9 +30,11 @@ export async function recogniseGo(files: ProjectFiles, options: ProjectOptions):
       image: `golang:${version}`,
       lines: [
         'ENV CGO_ENABLED=0',
-        `COPY go.mod ${files.has('go.sum') ? 'go.sum ' : ''}./`,
-        run(options, 'go mod download', ...caches),
-        'COPY . ./',
+        ...installing(
+          files.those('go.mod', 'go.sum'),
+          [run(options, 'go mod download', ...caches)],
+          /=>[ \t]*\.{1,2}\//.test(module) || files.has('vendor/'),
+        ),
         run(options, `go build -trimpath -ldflags="-s -w" -o out/app ${program}`, ...caches),
       ],
     },

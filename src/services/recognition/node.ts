@@ -1,6 +1,7 @@
 import { packageManagerOf, type PackageManager } from '#services/recognition/node-packages.ts';
 import {
   copyOwned,
+  installing,
   RecognitionError,
   startWith,
   type Project,
@@ -17,6 +18,7 @@ interface Package {
   engines?: { node?: unknown } | null;
   /** JSON of objects whose keys and values are texts. */
   scripts?: string;
+  workspaces?: string;
   dependencies?: string;
   devDependencies?: string;
 }
@@ -26,6 +28,7 @@ const SHAPE = {
   packageManager: true,
   engines: { node: true },
   scripts: 'json',
+  workspaces: 'json',
   dependencies: 'json',
   devDependencies: 'json',
 } as const;
@@ -42,6 +45,15 @@ const SITES = [
 
 /** Files that a project without a script `start` is started by. */
 const ENTRIES = ['server.js', 'server.mjs', 'index.js', 'index.mjs', 'app.js', 'main.js', 'server.ts', 'index.ts'];
+
+/** Scripts that an installation calls. */
+const INSTALL_SCRIPTS = ['preinstall', 'install', 'postinstall', 'prepare'];
+
+/** Returns whether the installation reads more than the lists of packages: scripts, packages of a workspace, patches. */
+const readsSources = (files: ProjectFiles, { workspaces }: Package, scripts: Record<string, string>): boolean =>
+  workspaces !== undefined ||
+  INSTALL_SCRIPTS.some((name) => name in scripts) ||
+  files.those('pnpm-workspace.yaml', 'patches/', '.yarn/', '.yarnrc.yml').length > 0;
 
 /** Names of variables that frameworks write into files for browsers. */
 const PUBLIC = /^(?:VITE|NEXT_PUBLIC|NUXT_PUBLIC|REACT_APP|VUE_APP|GATSBY|PUBLIC|EXPO_PUBLIC)_[A-Z0-9_]+$/i;
@@ -67,9 +79,7 @@ export async function recogniseNode(files: ProjectFiles, options: ProjectOptions
     image: isBun ? 'oven/bun:1' : `node:${release}`,
     lines: [
       ...manager.before,
-      `COPY package.json ${manager.lockFiles.map((file) => `${file} `).join('')}./`,
-      manager.install,
-      'COPY . ./',
+      ...installing(['package.json', ...manager.lockFiles], [manager.install], readsSources(files, own, scripts)),
       ...('build' in scripts ? [...publicArguments(options), `RUN ${manager.script('build')}`] : []),
     ],
   };

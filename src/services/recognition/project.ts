@@ -41,6 +41,13 @@ export class RecognitionError extends Error {
 export const run = ({ isMachine }: ProjectOptions, command: string, ...caches: string[]): string =>
   ['RUN', ...(isMachine ? [] : caches.map((folder) => `--mount=type=cache,target=${folder}`)), command].join(' ');
 
+/**
+ * Returns the instructions that install packages and copy the sources: packages first, so that they stay in the cache while only sources
+ * change, except where the installation reads sources itself. `lists` are the files that name the packages.
+ */
+export const installing = (lists: string[], install: string[], readsSources: boolean): string[] =>
+  readsSources ? ['COPY . ./', ...install] : [`COPY ${lists.join(' ')} ./`, ...install, 'COPY . ./'];
+
 /** Account of the program, which exists in no image: it owns the files of the application, and nothing else. */
 const ACCOUNT = '65532:65532';
 

@@ -1,5 +1,6 @@
 import {
   copyOwned,
+  installing,
   RecognitionError,
   run,
   startWith,
@@ -13,6 +14,10 @@ import { releaseFor } from '#services/recognition/versions.ts';
 const MARKERS = ['uv.lock', 'poetry.lock', 'requirements.txt', 'pyproject.toml', 'manage.py'];
 /** Files that are looked for the application, or started. */
 const ENTRIES = ['main.py', 'app.py', 'server.py', 'asgi.py', 'wsgi.py'];
+
+/** What lists of packages name of the project itself: further lists, folders, packages of a workspace. */
+const LOCAL =
+  /^[ \t]*(?:-[rce]|--(?:requirement|constraint|editable)|\.)|\bpath[ \t]*=[ \t]*["']|tool\.uv\.workspace|\bfile:/m;
 
 /** Recognises a project of Python by its list of packages. */
 export async function recognisePython(files: ProjectFiles, options: ProjectOptions): Promise<Project | null> {
@@ -29,6 +34,9 @@ export async function recognisePython(files: ProjectFiles, options: ProjectOptio
   const range = (await files.read('.python-version')) || project?.['requires-python'];
   const release = releaseFor('python', typeof range === 'string' ? range : null);
   const installer = INSTALLERS[marker] ?? NONE;
+  const lists = files.those(...installer.files, 'pyproject.toml');
+  const texts = await Promise.all(lists.map((file) => files.read(file)));
+  const install = installer.install.map((command) => run(options, command, ...installer.caches));
   return {
     language: 'PYTHON',
     because: `${marker}: Python ${release} with ${installer.name}`,
@@ -37,14 +45,7 @@ export async function recognisePython(files: ProjectFiles, options: ProjectOptio
       image: `python:${release}`,
       lines: [
         ...(options.isMachine ? [] : installer.before),
-        `COPY ${
-          files
-            .those(...installer.files, 'pyproject.toml')
-            .map((file) => `${file} `)
-            .join('') || '. '
-        }./`,
-        ...installer.install.map((command) => run(options, command, ...installer.caches)),
-        'COPY . ./',
+        ...installing(lists, install, lists.length === 0 || LOCAL.test(texts.join('\n'))),
         ...(installer.after ?? []),
       ],
     },

@@ -231,6 +231,20 @@ test('Ruby is started by its framework', async () => {
   expect(await failure({ Gemfile: '' })).toContain('add a config.ru');
 });
 
+test.each([
+  [{ 'package.json': '{"scripts":{"start":"x","postinstall":"prisma generate"}}' }, 'npm install'],
+  [{ 'package.json': '{"scripts":{"start":"x"},"workspaces":["a"]}' }, 'npm install'],
+  [{ 'package.json': '{"scripts":{"start":"x"}}', 'pnpm-lock.yaml': '', 'patches/a.patch': '' }, 'pnpm install'],
+  [{ 'requirements.txt': 'flask\n-r base.txt\n', 'main.py': '' }, 'pip install'],
+  [{ 'uv.lock': '', 'pyproject.toml': '[tool.uv.workspace]\nmembers = []\n', 'main.py': '' }, 'uv sync'],
+  [{ 'go.mod': 'module a\nreplace b => ./b\n', 'main.go': '' }, 'go mod download'],
+  [{ Gemfile: 'gem "a", path: "a"\n', 'config.ru': '' }, 'bundle install'],
+] as [Record<string, string>, string][])('an installation that reads sources has them: %o', async (files, install) => {
+  const { text } = await made(files);
+  expect(text).toContain(install);
+  expect(text.indexOf('COPY . ./')).toBeLessThan(text.indexOf(install));
+});
+
 test('a project below the root is read there; an own .dockerignore counts', async () => {
   const files = inMemory({ 'web/index.html': '', 'web/.dockerignore': '', Gemfile: '' });
   for (const rootPath of ['/web', 'web/', './web'])

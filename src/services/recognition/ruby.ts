@@ -1,5 +1,6 @@
 import {
   copyOwned,
+  installing,
   RecognitionError,
   run,
   startWith,
@@ -21,7 +22,8 @@ export async function recogniseRuby(files: ProjectFiles, options: ProjectOptions
     throw new RecognitionError(
       'This looks like a project of Ruby (Gemfile), but nothing says how it is started: add a config.ru, or a Procfile with a line "web: …".',
     );
-  const isLocked = files.has('Gemfile.lock');
+  const frozen = files.has('Gemfile.lock') ? ' && bundle config set --local frozen true' : '';
+  const settings = `bundle config set --local path vendor/bundle && bundle config set --local without development:test${frozen}`;
   const assets =
     isRails && files.has('app/')
       ? ['RUN SECRET_KEY_BASE_DUMMY=1 RAILS_ENV=production bundle exec rails assets:precompile']
@@ -33,10 +35,11 @@ export async function recogniseRuby(files: ProjectFiles, options: ProjectOptions
     build: {
       image: `ruby:${release}`,
       lines: [
-        `COPY Gemfile ${isLocked ? 'Gemfile.lock ' : ''}./`,
-        `RUN bundle config set --local path vendor/bundle && bundle config set --local without development:test${isLocked ? ' && bundle config set --local frozen true' : ''}`,
-        run(options, 'bundle install'),
-        'COPY . ./',
+        ...installing(
+          files.those('Gemfile', 'Gemfile.lock', '.ruby-version', '.tool-versions'),
+          [`RUN ${settings}`, run(options, 'bundle install')],
+          /\bpath:|\bgemspec\b/.test(gems),
+        ),
         ...assets,
       ],
     },
