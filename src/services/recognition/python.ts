@@ -15,7 +15,7 @@ const MARKERS = ['uv.lock', 'poetry.lock', 'requirements.txt', 'pyproject.toml',
 /** Files that are looked for the application, or started. */
 const ENTRIES = ['main.py', 'app.py', 'server.py', 'asgi.py', 'wsgi.py'];
 
-/** What lists of packages name of the project itself: further lists, folders, packages of a workspace. */
+/** Entries of lists of packages that lead to files of the project: further lists, folders, packages of a workspace. */
 const LOCAL =
   /^[ \t]*(?:-[rce]|--(?:requirement|constraint|editable)|\.)|\bpath[ \t]*=[ \t]*["']|tool\.uv\.workspace|\bfile:/m;
 
