@@ -1,5 +1,6 @@
 import {
   copyOwned,
+  copyResources,
   installing,
   RecognitionError,
   run,
@@ -7,13 +8,6 @@ import {
   type ProjectOptions,
 } from '#services/recognition/project.ts';
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
-
-/** Folders that programs read while they run, as opposed to their sources. */
-const RESOURCE_FOLDERS = ['assets/', 'config/', 'migrations/', 'public/', 'static/', 'templates/', 'views/'];
-
-/** Returns the instructions that copy what a compiled program reads while it runs. */
-export const copyResources = (files: ProjectFiles): string[] =>
-  files.those(...RESOURCE_FOLDERS).map((folder) => `COPY --chown=65532:65532 ${folder} ${folder}`);
 
 /** Recognises a module of Go by its `go.mod`. */
 export async function recogniseGo(files: ProjectFiles, options: ProjectOptions): Promise<Project | null> {

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { readFileOf } from '#kernel/parsing/index.ts';
 import type { Shape } from '#kernel/parsing/formats.ts';
 import type { CheckoutFiles } from '#deployments/index.ts';
@@ -7,6 +8,7 @@ export class ProjectFiles {
   readonly #files: CheckoutFiles;
   readonly #owner: string;
   readonly #root: string;
+  readonly #texts = new Map<string, string>();
   #names: ReadonlySet<string> = new Set();
 
   private constructor(files: CheckoutFiles, owner: string, root: string) {
@@ -17,7 +19,7 @@ export class ProjectFiles {
 
   /** Opens the project below `root`; `owner` is the organization whose files they are. */
   static async open(files: CheckoutFiles, owner: string, root: string): Promise<ProjectFiles> {
-    const opened = new ProjectFiles(files, owner, root.replace(/^[./]+|\/+$/g, ''));
+    const opened = new ProjectFiles(files, owner, path.posix.join('/', root).replace(/^\/|\/$/g, ''));
     opened.#names = new Set(await opened.list(''));
     return opened;
   }
@@ -39,7 +41,10 @@ export class ProjectFiles {
 
   /** Returns the text of a file; empty if there is none. */
   async read(file: string): Promise<string> {
-    return (await this.#files.read(this.#path(file))) ?? '';
+    // Each reading of a remote repository starts programs.
+    const text = this.#texts.get(file) ?? (await this.#files.read(this.#path(file))) ?? '';
+    this.#texts.set(file, text);
+    return text;
   }
 
   /** Returns parts of a file of JSON; null if there is none. Throws ParsingError. */

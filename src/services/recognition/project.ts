@@ -1,3 +1,5 @@
+import type { ProjectFiles } from '#services/recognition/project-files.ts';
+
 /** Languages of projects that are recognised; `STATIC` is a folder of files for browsers. */
 export const LANGUAGES = ['NODE', 'PYTHON', 'GO', 'JAVA', 'PHP', 'RUBY', 'RUST', 'STATIC'] as const;
 type Language = (typeof LANGUAGES)[number];
@@ -19,8 +21,8 @@ export interface Project {
   build: Stage | null;
   /** Stage of the image. It copies from the stage `build` by itself. */
   final: Stage;
-  /** Command line for `sh`, which has the port in `$PORT`; null if nothing says how the project is started. */
-  command: string | null;
+  /** Command line for `sh`, which has the port in `$PORT`. */
+  command: string;
 }
 
 export interface ProjectOptions {
@@ -52,8 +54,15 @@ export const installing = (lists: string[], install: string[], readsSources: boo
 const ACCOUNT = '65532:65532';
 
 /** Returns a COPY into the working folder, for the account of the program. */
-export const copyOwned = (source: string, from?: string): string =>
-  `COPY ${from === undefined ? '' : `--from=${from} `}--chown=${ACCOUNT} ${source} ./`;
+export const copyOwned = (source: string, from?: string, to = './'): string =>
+  `COPY ${from === undefined ? '' : `--from=${from} `}--chown=${ACCOUNT} ${source} ${to}`;
+
+/** Folders that programs read while they run, as opposed to their sources. */
+const RESOURCE_FOLDERS = ['assets/', 'config/', 'migrations/', 'public/', 'static/', 'templates/', 'views/'];
+
+/** Returns the instructions that copy what a compiled program reads while it runs. */
+export const copyResources = (files: ProjectFiles): string[] =>
+  files.those(...RESOURCE_FOLDERS).map((folder) => copyOwned(folder, undefined, folder));
 
 /** Returns the command line that starts a program in place of the shell, with folders in front of its PATH. */
 export function startWith(command: string, ...folders: string[]): string {
@@ -76,7 +85,7 @@ export function dockerfileOf(project: Project, options: ProjectOptions): string 
     ...final.lines,
     `EXPOSE ${options.port}`,
     `USER ${ACCOUNT}`,
-    ...(command === null ? [] : [`CMD ${JSON.stringify(['sh', '-c', command])}`]),
+    `CMD ${JSON.stringify(['sh', '-c', command])}`,
   ];
   return [`# Recognised by ${project.because}. To change it, commit it as Dockerfile.`, ...stages, ''].join('\n');
 }

@@ -46,7 +46,7 @@ export async function recognisePython(files: ProjectFiles, options: ProjectOptio
       lines: [
         ...(options.isMachine ? [] : installer.before),
         ...installing(lists, install, lists.length === 0 || LOCAL.test(texts.join('\n'))),
-        ...(installer.after ?? []),
+        ...(installer.after ?? []).map((command) => run(options, command, ...installer.caches)),
       ],
     },
     final: {
@@ -65,7 +65,7 @@ interface Installer {
   files: string[];
   before: string[];
   install: string[];
-  /** Instructions after the sources were copied. */
+  /** Commands after the sources were copied. */
   after?: string[];
   caches: string[];
 }
@@ -111,7 +111,7 @@ const INSTALLERS: Record<string, Installer> = {
     files: [],
     before: [],
     install: [venv],
-    after: ['RUN .venv/bin/python -m pip install --disable-pip-version-check .'],
+    after: ['.venv/bin/python -m pip install --disable-pip-version-check .'],
     caches: PIP,
   },
 };

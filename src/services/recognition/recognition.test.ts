@@ -247,6 +247,9 @@ test.each([
 
 test('a project below the root is read there; an own .dockerignore counts', async () => {
   const files = inMemory({ 'web/index.html': '', 'web/.dockerignore': '', Gemfile: '' });
+  expect(await make(inMemory({ '.web/index.html': '', 'web/go.mod': '' }), { rootPath: '/.web' })).toMatchObject({
+    language: 'STATIC',
+  });
   for (const rootPath of ['/web', 'web/', './web'])
     expect(await make(files, { rootPath })).toMatchObject({ language: 'STATIC', ignore: null });
 });

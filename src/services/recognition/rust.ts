@@ -1,5 +1,11 @@
-import { copyResources } from '#services/recognition/go.ts';
-import { copyOwned, RecognitionError, run, type Project, type ProjectOptions } from '#services/recognition/project.ts';
+import {
+  copyOwned,
+  copyResources,
+  RecognitionError,
+  run,
+  type Project,
+  type ProjectOptions,
+} from '#services/recognition/project.ts';
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
 
 /** Recognises a program in Rust by its `Cargo.toml`. */

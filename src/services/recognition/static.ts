@@ -1,4 +1,4 @@
-import { copyOwned, type Project, type ProjectOptions, type Stage } from '#services/recognition/project.ts';
+import { copyOwned, type Project, type Stage } from '#services/recognition/project.ts';
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
 
 /** Server of files. Its program has no use for the capability of its file, which an account without privileges does not get. */
@@ -37,7 +37,7 @@ export function serving(copy: string, { isSinglePage }: { isSinglePage: boolean 
 }
 
 /** Recognises a folder of files for browsers by its `index.html`. */
-export async function recogniseStatic(files: ProjectFiles, _options: ProjectOptions): Promise<Project | null> {
+export async function recogniseStatic(files: ProjectFiles): Promise<Project | null> {
   const [folder] = files.has('index.html')
     ? ['.']
     : (await files.list('public')).includes('index.html')
