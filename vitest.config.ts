@@ -2,14 +2,14 @@ import { existsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { canHaveCluster } from './test/harness/kubernetes/programs.ts';
 
-/** Settings of all projects. `expect.poll` would give up after one second, which is too short on a busy machine. */
+/** Settings of all projects. `expect.poll` would give up after one second; a longer limit costs nothing where all goes well. */
 const common = {
   pool: 'forks',
   // A test that fails now and then has a cause, in the product or in itself.
   retry: 0,
   // Tests of a contract run beside each other.
   maxConcurrency: 3,
-  expect: { poll: { timeout: 15_000 } },
+  expect: { poll: { timeout: 40_000 } },
   // Failed assertions print whole values instead of `[ Array(1) ]`.
   chaiConfig: { truncateThreshold: 0 },
 } as const;
@@ -74,7 +74,7 @@ const EXHAUSTIVE = [
   // Commits to real repositories, with calls in every order.
   'src/services/pushes/{replay,waiting,fairness}.test.ts',
   // A real registry, and deployments from it.
-  'src/services/moved-tags/moved-tags.registry.test.ts',
+  'src/services/moved-tags/{moved-tags,webhook}.registry.test.ts',
   'src/services/previews/{deployed,git,killed,report}.test.ts',
   // Readers that are slow, and streams that are silent until a comment keeps them open.
   'src/services/capabilities/service/logs/{stream,followed-runs}.test.ts',
@@ -106,6 +106,66 @@ const EXHAUSTIVE = [
   'test/suites/structure/capability-routes.test.ts',
 ];
 
+/** Tests that are slow by nature, of parts whose other tests are in `fast`, and of parts that change rarely. */
+const SLOW = [
+  // Minutes, leases and time limits pass.
+  'src/housekeeping/{housekeeping,disk-guard}.test.ts',
+  'src/delivery/alerts/{evaluation,alerts,mail}.test.ts',
+  'src/delivery/stream/stream.test.ts',
+  'src/resources/event-stream/event-stream.test.ts',
+  'src/deployments/watchers/*.test.ts',
+  'src/deployments/executor/{cancel,lost-images}.test.ts',
+  'src/platform/work/loop.test.ts',
+  'src/platform/http/body-stream.test.ts',
+  'src/services/metrics/sampler.test.ts',
+  'src/services/capabilities/service/logs/selection.test.ts',
+  'src/app/traces.test.ts',
+  'test/suites/{failures,queue/liveness,sockets/following}.test.ts',
+  // Real repositories of git, archives, processes and registries.
+  'src/runtimes/tools/git/*.test.ts',
+  'src/runtimes/tools/shim/shim.test.ts',
+  'src/services/{git-repository,terraform-repository}/*.test.ts',
+  'src/services/capabilities/service/{folder,commits}/*.test.ts',
+  'src/services/previews/*.test.ts',
+  'src/services/pushes/killed.test.ts',
+  'src/platform/move/archive.test.ts',
+  'src/cli/up.test.ts',
+  'src/platform/oci/client.registry.test.ts',
+  // Passwords, proofs, stores and hostile servers, each with dozens of attempts.
+  'src/resources/sign-in/**/*.test.ts',
+  'src/resources/secret-manager-access/*.test.ts',
+  'src/services/capabilities/service/custom-domains/proof.test.ts',
+  'src/platform/mail-client/mail-client.test.ts',
+  'src/kernel/{parsing/parsing,secrets-mask}.test.ts',
+  'src/services/recognition/hostile.test.ts',
+  'src/platform/events/chain/chain.test.ts',
+  // Clusters that the tests play, and charts.
+  'src/runtimes/fake/{fake,cluster}.test.ts',
+  'src/runtimes/kubernetes/{publish,rollout}.test.ts',
+  'src/services/kinds/{helm,job,terraform}/{helm,job,terraform}.test.ts',
+  'src/services/kinds/argocd-app/*.test.ts',
+  'src/services/capabilities/{service/deployment-plan,environment/export}/*.test.ts',
+];
+
+/** Tests that need more than `npm test` has, or commands of their own. */
+const ELSEWHERE = [
+  '**/*.docker.test.ts',
+  '**/*.kubernetes.test.ts',
+  '**/*.crash.test.ts',
+  '**/*.soak.test.ts',
+  '**/*.host.test.ts',
+  '**/*.machine.test.ts',
+  '**/*.program.test.ts',
+  '**/*.caddy.test.ts',
+  '**/*.pebble.test.ts',
+  '**/*.browser.test.ts',
+  '**/*.s3.test.ts',
+  'src/runtimes/host/**',
+  ...EXHAUSTIVE,
+  ...(hasRegistry ? [] : ['**/*.registry.test.ts']),
+  'node_modules/**',
+];
+
 /** `fast` is what `npm test` runs; the other projects take longer or need more, and have commands of their own (scripts/task.mjs). */
 export default defineConfig({
   test: {
@@ -116,23 +176,19 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: [
-            '**/*.docker.test.ts',
-            '**/*.kubernetes.test.ts',
-            '**/*.crash.test.ts',
-            '**/*.soak.test.ts',
-            '**/*.host.test.ts',
-            '**/*.machine.test.ts',
-            '**/*.program.test.ts',
-            '**/*.caddy.test.ts',
-            '**/*.pebble.test.ts',
-            '**/*.browser.test.ts',
-            '**/*.s3.test.ts',
-            'src/runtimes/host/**',
-            ...EXHAUSTIVE,
-            ...(hasRegistry ? [] : ['**/*.registry.test.ts']),
-            'node_modules/**',
-          ],
+          exclude: [...ELSEWHERE, ...SLOW],
+          globalSetup: ['test/harness/global-setup.ts'],
+          ...common,
+          ...shared,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: 'slow',
+          include: SLOW,
+          exclude: ELSEWHERE,
           globalSetup: ['test/harness/global-setup.ts'],
           ...common,
           ...shared,

@@ -6,6 +6,7 @@ import type { ClaimFigures } from './claims.ts';
 import type { Crowded } from './crowd.ts';
 import type { DeploymentFigures } from './deployments.ts';
 import type { DockerFigures } from './docker.ts';
+import { everyDayTable, type EveryDayFigures } from './every-day.ts';
 import type { Footprint } from './footprint.ts';
 import type { OneAgainstAll } from './one-against-all.ts';
 import { proxyTable, type ProxyFigures } from './proxy.ts';
@@ -25,6 +26,7 @@ export interface Figures {
   proxy: ProxyFigures;
   /** Undefined if no Docker engine is available. */
   docker: DockerFigures | undefined;
+  everyDay: EveryDayFigures;
   footprint: Footprint;
   /** Load average before the run. Above 0 other programs use the machine. */
   loadBefore: number;
@@ -82,6 +84,7 @@ function report({
   claims,
   proxy,
   docker,
+  everyDay,
   footprint,
   loadBefore,
 }: Figures): string {
@@ -193,6 +196,12 @@ ${proxyTable(proxy)}
 
 The same empty \`node:http\` server answers all of them with 1 KB, over 32 connections from one process; medians of five rounds, in each of which all take their turn, and the median of the rounds' ratios. Processor time is that of the proxy's processes for one request. Memory is PSS: before the first request, and with ${proxy.resting} connections that rest after one request each. nginx and Caddy by hand have the fewest lines that do the same (\`bench/proxy-contestants.ts\`). \`node bench/proxy.ts\` repeats this part alone; it takes the packages caddy and nginx, and leaves out what is not installed.
 
+## Every day
+
+${everyDayTable(everyDay)}
+
+The whole program with its default slots, real repositories on the same machine, calls of webhooks with signatures (\`bench/every-day.ts\`; \`node bench/every-day.ts\` repeats this part alone, \`push\`, \`many\` or \`streams\` one of it). Pushes and log streams have the host runtime; the many pushes have the fake one, whose builds and instances cost nothing: everything else, checkouts included, is real. Making the commits takes processor time of the same machine.
+
 ## How
 
 - ${availableParallelism()} processors (${processor?.model.trim() ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}, Node ${process.versions.node}; load average before the run ${loadBefore.toFixed(1)}, at its end ${loadavg()[0]!.toFixed(1)}. Load, service and database share these processors, and ${loadBefore > 1 ? 'others worked on the machine during the run' : 'others may have worked on the machine'}: read the ratios, not the figures.
@@ -207,6 +216,7 @@ The same empty \`node:http\` server answers all of them with 1 KB, over 32 conne
 - On a Docker Engine five rounds, each a commit that changes all layers but the base, then the same image again; medians. Ours ends when the former container is gone, by hand when the first request is answered.
 - The proxy, in processor time for each request, which others on the machine disturb least (of the proxy alone; the benchmark's load and upstream take about 50 µs beside it, so that 50 µs on two processors are a ratio of 0.5): 49 to 55 µs with Node's HTTP server and undici's dispatcher, 29 to 31 µs with a parser of our own, which was given up (\`docs/decisions/0021-the-built-in-proxy-parses-nothing.md\`). A profile of it shows two thirds in the kernel's writes, a tenth in collecting garbage, and no function of ours above 1.5 %. Also tried: reading from upstreams into one buffer that is used again (2 to 3 µs less, but whoever keeps bytes has to copy them then: not taken), and V8's options for a smaller heap (0.2 MiB of an idle process: not taken). More processes for the proxy would only help with more than these two processors, which load and upstream fill as well. With three processes at work in turn, the proxied side loses more than its share to whatever else runs on the machine.
 - The proxy's process took 54 MiB (PSS) when it had started and 88 MiB after some load, its shim 35 MiB: now 16, 25 and 15 MiB. 27 MiB of each were Node's stripper of types, which stays for as long as a process lives: a process that ends compiles for them. 8 MiB were Node's own WebSocket client, which comes with importing \`node:http\` as an ES module (\`src/kernel/node-http.ts\`), and the rest undici and HTTP/2, which now comes with the first call of gRPC.
+- Processor time of the process for one deployment, the least of its rounds: ${deployments.processor.toFixed(1)} ms.
 - Processor time of the process for one request, the least of five rounds, in microseconds: GET ${Math.round(get.processor.ours)} beside ${Math.round(get.processor.bare)} of the bare server, POST ${Math.round(post.processor.ours)} beside ${Math.round(post.processor.bare)}, statuses ${Math.round(statuses.processor.ours)} beside ${Math.round(statuses.processor.bare)}.
 - GET began with two statements, 125 µs and a ratio of 0.39 on a quiet machine. The caller is remembered now, and the statement that loads the environment tells whether they still hold (\`src/platform/access/remembered.ts\`): 101 µs. That statement is built once instead of with every request, and goes over one connection with those of other requests, whose writes are one system call (\`src/platform/database/line.ts\`): 81 µs, and 29 µs instead of 85 µs in PostgreSQL, which is less than the 33 µs that the bare server's own statement costs there over 16 connections. The log is written in blocks instead of lines, and hooks no longer make promises.
 - The program's own process took 119 MiB when it had started: Docker's client with gRPC and SSH (16 MiB), the client of outgoing calls (13), execa (8), JWTs, YAML and others are loaded when they are needed, compiled code is kept in \`node_modules/.cache/compile\` (9 MiB less, and half of the time that loading takes), and what the start leaves in the heap goes back to the machine when there is nothing to do (\`src/kernel/idle.ts\`, 40 MiB): 67 MiB. PostgreSQL works without the processes that read ahead and replicate (8 MiB).

@@ -4,6 +4,7 @@ import { measureClaims } from './claims.ts';
 import { measureCrowd } from './crowd.ts';
 import { measureDeployments } from './deployments.ts';
 import { measureDocker } from './docker.ts';
+import { measureEveryDay } from './every-day.ts';
 import { measureServices } from './services.ts';
 import { measureFootprint } from './footprint.ts';
 import { measureOneAgainstAll } from './one-against-all.ts';
@@ -63,5 +64,6 @@ const service = await measureService(parts).finally(async () => {
 const claims = await step('claims', measureClaims);
 const proxy = await step('proxy', benchProxy);
 const docker = await step('deployments on a Docker Engine', measureDocker);
+const everyDay = await step('what people do every day', measureEveryDay);
 const footprint = await step('start and idle memory', measureFootprint);
-await writeReport({ ...service, claims, proxy, docker, footprint, loadBefore });
+await writeReport({ ...service, claims, proxy, docker, everyDay, footprint, loadBefore });

@@ -37,13 +37,16 @@ const settings = readSettings({
   QUARTERDECK_RATE_LIMIT_PER_HOUR: '1000000000',
   QUARTERDECK_WORKER_SLOTS: SLOTS,
   QUARTERDECK_BUILD_SLOTS: SLOTS,
+  QUARTERDECK_CHECKOUT_SLOTS: SLOTS,
   QUARTERDECK_ORGANIZATION_SLOTS: SLOTS,
 });
 
 // Statements sent to the database while a recording is on.
 let recorded: Statement[] | undefined;
 const query = pg.Client.prototype.query as (...args: unknown[]) => unknown;
-pg.Client.prototype.query = function (this: pg.Client, first: Partial<Statement> | undefined, ...rest: unknown[]) {
+type Sent = Partial<Statement> & { begin?: { text: string } };
+pg.Client.prototype.query = function (this: pg.Client, first: Sent | undefined, ...rest: unknown[]) {
+  if (recorded && first?.begin) recorded.push({ text: first.begin.text, values: [] });
   if (recorded && first?.text) recorded.push({ text: first.text, values: [...(first.values ?? [])] });
   return query.call(this, first, ...rest);
 } as never;

@@ -6,6 +6,18 @@ create table access_version (
   constraint access_version_pkey PRIMARY KEY (user_id)
 );
 
+create table address_link (
+  id uuid not null,
+  user_id uuid not null,
+  email text not null,
+  secret_hash bytea not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint address_link_pkey PRIMARY KEY (id),
+  constraint address_link_user_id_fkey FOREIGN KEY (user_id) REFERENCES sign_in(user_id) ON DELETE CASCADE,
+  constraint address_link_user_id_key UNIQUE (user_id)
+);
+
 create table agentic_output (
   id uuid not null,
   organization_id uuid not null,
@@ -431,6 +443,8 @@ create table cluster_secret (
   name text not null,
   value bytea not null,
   updated_at timestamp with time zone not null default now(),
+  ends_at timestamp with time zone,
+  end_read_at timestamp with time zone,
   constraint cluster_secret_name_check CHECK ((name = ANY (ARRAY['kubeconfig'::text, 'dns'::text]))),
   constraint cluster_secret_organization_id_cluster_id_fkey FOREIGN KEY (organization_id, cluster_id) REFERENCES cluster(organization_id, id) ON DELETE CASCADE,
   constraint cluster_secret_pkey PRIMARY KEY (cluster_id, name)
@@ -851,6 +865,40 @@ create table disk_use (
 );
 CREATE INDEX disk_use_organization ON public.disk_use USING btree (organization_id);
 
+create table enterprise_connection (
+  organization_id uuid not null,
+  id uuid not null,
+  name text not null,
+  default_role_id uuid,
+  enforce_group_sync boolean not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint enterprise_connection_id_key UNIQUE (id),
+  constraint enterprise_connection_organization_id_default_role_id_fkey FOREIGN KEY (organization_id, default_role_id) REFERENCES role(organization_id, id),
+  constraint enterprise_connection_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint enterprise_connection_pkey PRIMARY KEY (organization_id)
+);
+
+create table enterprise_group (
+  organization_id uuid not null,
+  role_id uuid not null,
+  group_name text not null,
+  constraint enterprise_group_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES enterprise_connection(organization_id) ON DELETE CASCADE,
+  constraint enterprise_group_organization_id_role_id_fkey FOREIGN KEY (organization_id, role_id) REFERENCES role(organization_id, id),
+  constraint enterprise_group_pkey PRIMARY KEY (organization_id, role_id, group_name)
+);
+
+create table enterprise_sign_in (
+  organization_id uuid not null,
+  user_id uuid not null,
+  token_at timestamp with time zone not null,
+  connection_at timestamp with time zone not null,
+  gave_membership boolean not null,
+  constraint enterprise_sign_in_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint enterprise_sign_in_pkey PRIMARY KEY (organization_id, user_id),
+  constraint enterprise_sign_in_user_id_fkey FOREIGN KEY (user_id) REFERENCES user_account(id) ON DELETE CASCADE
+);
+
 create table environment (
   id uuid not null,
   organization_id uuid not null,
@@ -1053,6 +1101,7 @@ create table image_tag (
   claim_token uuid,
   lease_until timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  call_id uuid,
   constraint image_tag_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint image_tag_organization_id_registry_id_fkey FOREIGN KEY (organization_id, registry_id) REFERENCES container_registry(organization_id, id) ON DELETE CASCADE,
   constraint image_tag_organization_id_registry_id_image_name_tag_key UNIQUE (organization_id, registry_id, image_name, tag),
@@ -1142,6 +1191,29 @@ create table job_execution_log (
   constraint job_execution_log_pkey PRIMARY KEY (execution_id, sequence)
 );
 
+create table mail (
+  id uuid not null,
+  kind text not null,
+  subject_id uuid,
+  recipient text not null,
+  sender_id uuid,
+  status text not null default 'WAITING'::text,
+  error text,
+  attempts integer not null default 0,
+  tries integer not null default 0,
+  claim_token uuid,
+  lease_until timestamp with time zone,
+  due_at timestamp with time zone not null default now(),
+  created_at timestamp with time zone not null default now(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint mail_pkey PRIMARY KEY (id),
+  constraint mail_status_check CHECK ((status = ANY (ARRAY['WAITING'::text, 'RUNNING'::text, 'ENDED'::text])))
+);
+CREATE INDEX mail_created ON public.mail USING btree (created_at);
+CREATE INDEX mail_open ON public.mail USING btree (due_at) WHERE (status <> 'ENDED'::text);
+CREATE INDEX mail_sender ON public.mail USING btree (sender_id, created_at) WHERE (sender_id IS NOT NULL);
+
 create table mcp_server (
   id uuid not null,
   organization_id uuid not null,
@@ -1185,6 +1257,7 @@ create table member_invitation (
   updated_at timestamp with time zone not null default now(),
   invited_with uuid,
   secret_hash bytea,
+  mail_secret_hash bytea,
   constraint member_invitation_invited_by_fkey FOREIGN KEY (invited_by) REFERENCES user_account(id) ON DELETE CASCADE,
   constraint member_invitation_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint member_invitation_organization_id_role_id_fkey FOREIGN KEY (organization_id, role_id) REFERENCES role(organization_id, id),
@@ -1222,6 +1295,17 @@ create table node (
   constraint node_pkey PRIMARY KEY (id)
 );
 
+create table node_disk (
+  node_id uuid not null,
+  holds text not null,
+  total_bytes bigint not null,
+  free_bytes bigint not null,
+  measured_at timestamp with time zone not null default now(),
+  constraint node_disk_holds_check CHECK ((holds = ANY (ARRAY['DATA'::text, 'ENGINE'::text]))),
+  constraint node_disk_node_id_fkey FOREIGN KEY (node_id) REFERENCES node(id) ON DELETE CASCADE,
+  constraint node_disk_pkey PRIMARY KEY (node_id, holds)
+);
+
 create table organization (
   id uuid not null,
   name text not null,
@@ -1250,6 +1334,31 @@ create table outbox (
   constraint outbox_pkey PRIMARY KEY (id)
 );
 CREATE INDEX outbox_topic ON public.outbox USING btree (topic, id);
+
+create table passkey (
+  id uuid not null,
+  user_id uuid not null,
+  credential_id bytea not null,
+  public_key bytea not null,
+  sign_count bigint not null,
+  name text not null,
+  rp_id text not null,
+  transports text[] not null,
+  synced boolean not null,
+  created_at timestamp with time zone not null default now(),
+  last_used_at timestamp with time zone,
+  constraint passkey_credential_id_key UNIQUE (credential_id),
+  constraint passkey_pkey PRIMARY KEY (id),
+  constraint passkey_user_id_fkey FOREIGN KEY (user_id) REFERENCES sign_in(user_id) ON DELETE CASCADE
+);
+CREATE INDEX passkey_user ON public.passkey USING btree (user_id, created_at);
+
+create table passkey_challenge (
+  id uuid not null,
+  expires_at timestamp with time zone not null,
+  constraint passkey_challenge_pkey PRIMARY KEY (id)
+);
+CREATE INDEX passkey_challenge_end ON public.passkey_challenge USING btree (expires_at);
 
 create table preview (
   id uuid not null,
@@ -1433,6 +1542,7 @@ create table queue_finding (
   message text not null,
   first_seen_at timestamp with time zone not null default now(),
   reported_at timestamp with time zone,
+  cluster_id uuid,
   constraint queue_finding_kind_check CHECK ((kind = ANY (ARRAY['CYCLE'::text, 'UNCLAIMED'::text]))),
   constraint queue_finding_pkey PRIMARY KEY (id)
 );
@@ -1443,6 +1553,30 @@ create table rate_window (
   used integer not null,
   constraint rate_window_pkey PRIMARY KEY (token_id, started_at),
   constraint rate_window_token_id_fkey FOREIGN KEY (token_id) REFERENCES api_token(id) ON DELETE CASCADE
+);
+
+create table recovery_link (
+  id uuid not null,
+  user_id uuid not null,
+  secret_hash bytea not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint recovery_link_pkey PRIMARY KEY (id),
+  constraint recovery_link_user_id_fkey FOREIGN KEY (user_id) REFERENCES sign_in(user_id) ON DELETE CASCADE,
+  constraint recovery_link_user_id_key UNIQUE (user_id)
+);
+
+create table registry_webhook (
+  id uuid not null,
+  organization_id uuid not null,
+  registry_id uuid not null,
+  secret bytea not null,
+  called_at timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint registry_webhook_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint registry_webhook_organization_id_registry_id_fkey FOREIGN KEY (organization_id, registry_id) REFERENCES container_registry(organization_id, id) ON DELETE CASCADE,
+  constraint registry_webhook_organization_id_registry_id_key UNIQUE (organization_id, registry_id),
+  constraint registry_webhook_pkey PRIMARY KEY (id)
 );
 
 create table release (
@@ -1465,6 +1599,15 @@ create table release (
 CREATE INDEX release_deployment ON public.release USING btree (deployment_id);
 CREATE INDEX release_service ON public.release USING btree (service_id, created_at DESC);
 CREATE TRIGGER release_bury AFTER DELETE ON public.release REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION bury_images();
+
+create table request_look (
+  cluster_id uuid not null,
+  organization_id uuid not null,
+  look uuid not null,
+  constraint request_look_organization_id_cluster_id_fkey FOREIGN KEY (organization_id, cluster_id) REFERENCES cluster(organization_id, id) ON DELETE CASCADE,
+  constraint request_look_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint request_look_pkey PRIMARY KEY (cluster_id)
+);
 
 create table role (
   id uuid not null,
@@ -1620,6 +1763,20 @@ create table service_metric (
 );
 CREATE INDEX service_metric_time ON public.service_metric USING btree (resolution, at);
 
+create table service_requests (
+  organization_id uuid not null,
+  service_id uuid not null,
+  resolution integer not null,
+  at timestamp with time zone not null,
+  seconds double precision not null,
+  statuses bigint[] not null,
+  latencies bigint[] not null,
+  constraint service_requests_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint service_requests_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint service_requests_pkey PRIMARY KEY (service_id, resolution, at)
+);
+CREATE INDEX service_requests_time ON public.service_requests USING btree (resolution, at);
+
 create table service_warning (
   organization_id uuid not null,
   service_id uuid not null,
@@ -1637,15 +1794,18 @@ CREATE TRIGGER stream_service_warning_update AFTER UPDATE ON public.service_warn
 create table sign_in (
   user_id uuid not null,
   name text not null,
-  password_hash bytea not null,
-  password_salt bytea not null,
-  memory_kib integer not null,
-  passes integer not null,
+  password_hash bytea,
+  password_salt bytea,
+  memory_kib integer,
+  passes integer,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
+  email text,
+  constraint sign_in_password CHECK ((num_nulls(password_hash, password_salt, memory_kib, passes) = ANY (ARRAY[0, 4]))),
   constraint sign_in_pkey PRIMARY KEY (user_id),
   constraint sign_in_user_id_fkey FOREIGN KEY (user_id) REFERENCES user_account(id) ON DELETE CASCADE
 );
+CREATE INDEX sign_in_email ON public.sign_in USING btree (lower(email)) WHERE (email IS NOT NULL);
 CREATE UNIQUE INDEX sign_in_name ON public.sign_in USING btree (lower((name COLLATE "C")));
 
 create table sign_in_attempt (
@@ -2217,6 +2377,20 @@ begin
     and exists (select from tombstone t where t.cluster_id = old.id and t.kind <> 'DEPLOYMENT');
   return old;
 end $function$;
+
+CREATE OR REPLACE FUNCTION public.latency_quantile(counts bigint[], bounds integer[], share double precision)
+ RETURNS double precision
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select coalesce(bounds[c.n - 1], 0) + (coalesce(bounds[c.n], bounds[c.n - 1]) - coalesce(bounds[c.n - 1], 0)) * (c.wanted - c.before) / c.count
+  from (
+    select n, count, sum(count) over (order by n) - count as before, sum(count) over () * share as wanted
+    from unnest(counts) with ordinality as t (count, n)
+  ) c
+  where c.count > 0 and c.before + c.count >= c.wanted
+  order by c.n limit 1
+$function$;
 
 CREATE OR REPLACE FUNCTION public.number_deployment()
  RETURNS trigger

@@ -5,6 +5,7 @@ import { runNode } from './run-node.mjs';
 const VITEST = 'node_modules/vitest/vitest.mjs';
 const TASKS = {
   test: [[VITEST, 'run', '--project', 'fast']],
+  'test:slow': [[VITEST, 'run', '--project', 'slow']],
   'test:exhaustive': [[VITEST, 'run', '--project', 'exhaustive']],
   'test:host': [[VITEST, 'run', '--project', 'host']],
   'test:program': [[VITEST, 'run', '--project', 'program']],
@@ -45,12 +46,15 @@ const TASKS = {
 /** The tests of what has changed since a commit, which the first argument may name: `npm run test:changed -- main`. */
 function runChanged([commit = 'HEAD', ...options]) {
   const files = findChangedTests(commit);
-  if (files.length > 0) return [[VITEST, 'run', '--project', 'fast', '--passWithNoTests', ...files, ...options]];
+  const projects = ['--project', 'fast', '--project', 'slow'];
+  if (files.length > 0) return [[VITEST, 'run', ...projects, '--passWithNoTests', ...files, ...options]];
   console.log(`No test belongs to what has changed since ${commit}.`);
   process.exit(0);
 }
 
 const [name, ...rest] = process.argv.slice(2);
+// A file that is named is tested, however slow its tests are.
+if (name === 'test' && rest.some((option) => /^[^-].*\//.test(option))) TASKS.test[0].push('--project', 'slow');
 const programs = name === 'test:changed' ? runChanged(rest.splice(0)) : TASKS[name];
 if (!programs) {
   console.error(`There is no task ${name}: it must be one of test:changed, ${Object.keys(TASKS).join(', ')}.`);

@@ -9,12 +9,12 @@ import { MACHINE_RECORDS } from '#clusters/machine-records.ts';
 import { TASKS } from '#app/tasks.ts';
 import { CertificateWatcher } from '#services/capabilities/service/custom-domains/certificate-watcher.ts';
 import { RunningWatcher } from '#deployments/watchers/running-watcher.ts';
-import { createAlertDelivery, createAlertEvaluation } from '#delivery/alerts/index.ts';
+import { createAlertLoops } from '#delivery/alerts/index.ts';
 import { createWebhookDelivery } from '#delivery/webhooks/index.ts';
 import { AuditSealer, Witness } from '#platform/events/chain/index.ts';
 import { copyTasks } from '#platform/copies/index.ts';
-import { createHttpClient } from '#platform/http-client/index.ts';
-import { createMailClient } from '#platform/mail-client/index.ts';
+import { createOutgoing } from '#resources/alert-receiver/index.ts';
+import { createPeopleMail } from '#resources/sign-in/index.ts';
 import { listenForWork } from '#platform/work/index.ts';
 import { Schedule } from '#platform/work/schedule.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
@@ -59,18 +59,16 @@ export async function startBackground(
       }
     },
   });
-  const { allowedPrivateAddresses } = base.settings;
-  const http = createHttpClient({ allowedPrivateAddresses });
-  const mail = createMailClient({ allowedPrivateAddresses });
-  const webhooks = createWebhookDelivery({ platform, nodeId: base.nodeId, http });
-  const alerts = createAlertDelivery({ platform, nodeId: base.nodeId, outgoing: { http, mail } });
-  const rules = createAlertEvaluation(platform, base.nodeId);
+  const outgoing = createOutgoing(base.settings);
+  const webhooks = createWebhookDelivery({ platform, nodeId: base.nodeId, http: outgoing.http });
+  const alerts = createAlertLoops({ platform, nodeId: base.nodeId, outgoing });
+  const mail = createPeopleMail(platform, base.nodeId);
   const argoCd = createArgoCdLoop(platform, base.nodeId);
   const backups = new BackupWorker({ platform, nodeId: base.nodeId, runtimes });
   const pushes = createPushLoops({ platform, kinds: KINDS, sources }, base.nodeId);
   const tags = createTagLoop({ platform, kinds: KINDS, images: createImages(platform) }, base.nodeId);
   const previews = createPreviewLoops({ platform, kinds: KINDS, sources }, base.nodeId);
-  const others = [executions, clusters, argoCd, webhooks, alerts, rules, backups, ...pushes, tags, ...previews];
+  const others = [executions, clusters, argoCd, webhooks, ...alerts, ...mail, backups, ...pushes, tags, ...previews];
   const loops = [deployments, ...others];
   const messages = listenForWork(base.directConfig, loops, platform);
   const schedule = new Schedule([...TASKS, ...copyTasks(base.settings, base.directConfig)], {

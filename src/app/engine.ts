@@ -71,6 +71,7 @@ function engineParts(
     slots: {
       deployments: settings.workerSlots,
       builds: settings.buildSlots,
+      checkouts: settings.checkoutSlots,
       perOrganization: settings.organizationSlots,
     },
   };

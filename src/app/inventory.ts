@@ -5,7 +5,7 @@ import type { Comparison } from '#clusters/drift.ts';
 import { findUnknown, removeFound, takeInventory, type World } from '#clusters/inventory.ts';
 import { NO_ROUTER } from '#runtimes/no-router.ts';
 
-const noRouter = async () => NO_ROUTER;
+export const noRouter = async () => NO_ROUTER;
 type OwnRouter = Runtimes['router'] | undefined;
 
 /** Compares what runs with what the database has; starts no proxy. */

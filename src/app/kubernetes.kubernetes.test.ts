@@ -169,11 +169,9 @@ describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
     };
     expect(await namespaces()).toHaveLength(1);
     await program.ask('DELETE', `/environment/${environment}`);
-    await expect
-      .poll(() => program.send('GET', `/environment/${environment}`).then(({ status }) => status), { timeout: 30_000 })
-      .toBe(404);
+    await expect.poll(() => program.send('GET', `/environment/${environment}`).then(({ status }) => status)).toBe(404);
     await program.keepHouse();
-    await expect.poll(namespaces, { timeout: 30_000 }).toEqual([]);
+    await expect.poll(namespaces).toEqual([]);
   });
 
   test(

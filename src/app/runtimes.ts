@@ -62,6 +62,7 @@ export function createRuntimes(
     publishedPorts: publishedRange(settings),
     processLimit: settings.processLimit,
     buildDisk: diskLimits(settings, settings.buildLimitMb),
+    formerLogs: { hours: settings.formerLogHours, serviceBytes: settings.formerLogLimitMb * 2 ** 20 },
   };
 
   // Each is loaded with the first cluster on it: what drives Docker takes 16 MB.

@@ -24,7 +24,7 @@ import { createSources } from '#app/git.ts';
 import { machinePrograms } from '#app/terraform.ts';
 import { createEventStreams } from '#delivery/stream/index.ts';
 import { CANCELLATIONS, DEPLOYMENTS, PROGRESS, listenForEnds } from '#deployments/index.ts';
-import type { SessionVerifier } from '#platform/access/authenticate.ts';
+import { createSessions } from '#resources/enterprise-connection/index.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { keepEmbeddedPostgres } from '#platform/database/kept-embedded.ts';
 import { OUTBOX_CHANNEL } from '#platform/events/outbox.ts';
@@ -112,7 +112,7 @@ export async function start(
       };
       const server = createServer({
         platform: base.platform,
-        sessions: await sessionsOf(base),
+        sessions: await createSessions(base.platform),
         limiter: new RateLimiter(base.database.db, settings.rateLimitPerHour),
         routes: allRoutes(needs),
         sockets: allSockets(needs),
@@ -143,12 +143,6 @@ export async function start(
     await stop();
     throw error;
   }
-}
-
-/** Creates the session verifier, which is loaded only if an identity provider is configured. */
-async function sessionsOf({ platform }: Base): Promise<SessionVerifier | null> {
-  if (!platform.settings.oidcIssuer) return null;
-  return (await import('#platform/access/oidc.ts')).createSessionVerifier(platform);
 }
 
 async function listen(server: import('node:http').Server, settings: Settings): Promise<void> {

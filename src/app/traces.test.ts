@@ -119,7 +119,7 @@ test.each([
 test('a deployment is a span with one inside for each step, with their outcomes', async () => {
   const admin = await app.organization();
   const { application, environment } = await makeExample(admin);
-  ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
   const spans: SentSpan[] = [];
   // The answer comes with the state; the span ends a moment later.
   await expect
@@ -148,7 +148,7 @@ test('a step that fails is an error with its deployment', async () => {
   const { application } = await makeExample(admin, {
     git_repository: { url: 'https://127.0.0.1:1/no/such.git', branch: 'main' },
   });
-  ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
   const spans: SentSpan[] = [];
   await expect
     .poll(async () => spans.push(...(await flush())) && spans.some(({ name }) => name === 'deployment'))

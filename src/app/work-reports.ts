@@ -8,6 +8,7 @@ import { readDatabase } from '#platform/database/inspect.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import type { NamedWorkStatus } from '#platform/work/gauges.ts';
 import type { WorkReport } from '#platform/work/index.ts';
+import { MAIL_REPORT } from '#platform/mail-queue/index.ts';
 import { SCHEDULE_REPORT } from '#platform/work/schedule.ts';
 import { PREVIEW_REPORTS } from '#services/previews/index.ts';
 import { TAG_REPORT } from '#services/moved-tags/index.ts';
@@ -25,6 +26,7 @@ export const WORK_REPORTS: WorkReport[] = [
   WEBHOOK_REPORT,
   ALERT_REPORT,
   RULE_REPORT,
+  MAIL_REPORT,
   ...PUSH_REPORTS,
   TAG_REPORT,
   ...PREVIEW_REPORTS,

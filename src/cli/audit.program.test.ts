@@ -19,7 +19,7 @@ test(
         body: JSON.stringify({ name }),
       });
     const waiting = async () => (await here('select count(*)::int as n from audit_unsealed'))[0]!.n;
-    await expect.poll(waiting, { timeout: 30_000 }).toBe(0);
+    await expect.poll(waiting).toBe(0);
 
     const sound = await runProgram(['audit', 'verify'], settings);
     expect(sound.status, sound.stderr).toBe(0);

@@ -90,7 +90,7 @@ async function deployStuck(service: Service, name: string) {
   await service.ask('POST', `/application/${made.id}/environmentVariable`, { key: 'UNREADY', value: 'yes' });
   expect((await service.ask('POST', `/application/${made.id}/deploy`)).status).toBe(200);
   const state = async () => (await service.ask('GET', `/application/${made.id}/status`)).body.state;
-  await expect.poll(state, { timeout: 20_000 }).toBe('DEPLOYING');
+  await expect.poll(state).toBe('DEPLOYING');
   expect((await service.ask('POST', `/application/${made.id}/stop`)).status).toBe(200);
   return made;
 }
@@ -188,9 +188,9 @@ test(
     await second.end();
     const third = await startService(settings, first.admin);
     const runs = async () => new Map((await runtime.list!()).map((found) => [found.identity.serviceId, found.state]));
-    await expect.poll(async () => (await runs()).get(lost.id), { timeout: 20_000 }).toBe('running');
+    await expect.poll(async () => (await runs()).get(lost.id)).toBe('running');
     expect((await runs()).has(unknown.id)).toBe(false);
-    expect((await third.ask('GET', `/application/${lost.id}/status?wait=10`)).body.state).toBe('DEPLOYED');
+    expect((await third.ask('GET', `/application/${lost.id}/status?wait=30`)).body.state).toBe('DEPLOYED');
     expect((await world()).differences).toEqual([]);
     expect(await runProgram(['audit', 'verify'], settings)).toMatchObject({ status: 0 });
     await third.end();

@@ -73,6 +73,26 @@ test('dockerfile prints the Dockerfile of a folder, or ends with status 1 and sa
   expect(port).toMatchObject({ status: 2, stderr: expect.stringContaining('It must be a port from 1 to 65535.') });
 });
 
+test('dockerfile makes that of a job or of a part of a workspace, and says which Dockerfile is used instead', async () => {
+  const examples = path.join(import.meta.dirname, '../../examples');
+  const [job, part, both, used, outside] = await Promise.all([
+    run(['dockerfile', path.join(examples, 'projects/node'), '--job', '--command']),
+    run(['dockerfile', path.join(examples, 'workspaces/npm'), '--root', 'apps/web']),
+    run(['dockerfile', path.join(examples, 'projects/node'), '--job', '--port', '80']),
+    run(['dockerfile', path.join(examples, 'hello')]),
+    run(['dockerfile', path.join(examples, 'hello'), '--root', 'nowhere']),
+  ]);
+  expect(job).toMatchObject({ status: 0, stderr: '', stdout: expect.not.stringContaining('PORT') });
+  expect(part).toMatchObject({ status: 0, stdout: expect.stringContaining('WORKDIR /app/apps/web\n') });
+  expect(both).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("'--job' cannot be used with option '--port"),
+  });
+  expect(used).toMatchObject({ status: 0, stdout: expect.stringMatching(/^# Recognised by/) });
+  expect(used.stderr).toMatch(/^There is a \S+hello\/Dockerfile: services use that, and not the one/);
+  expect(outside).toMatchObject({ status: 1, stderr: expect.stringContaining('is not a folder') });
+});
+
 test('doctor says that the built-in proxy serves no HTTPS, and what to install for it', async () => {
   const { stdout } = await run(['doctor']);
   expect(stdout).toMatch(/✓ proxy +built-in/);
@@ -125,7 +145,7 @@ test(
     expect(await me(first.url, admin)).toBe(200);
     const pasted = paste(shown);
     const before = nowInSeconds();
-    await vi.waitFor(() => expect(nowInSeconds()).toBeGreaterThan(before), { timeout: 5_000 });
+    await vi.waitFor(() => expect(nowInSeconds()).toBeGreaterThan(before), { timeout: 40_000 });
     const again = paste(shown);
     expect([pasted, again]).toEqual(Array(2).fill({ stdout: expect.stringMatching(/^[0-9a-f-]{36}\n$/), stderr: '' }));
     expect(again.stdout).not.toBe(pasted.stdout);
@@ -152,7 +172,7 @@ test(
     await vi.waitFor(() => expect([undefined, killed]).not.toContain(embeddedPostmaster(postgres)), {
       timeout: 30_000,
     });
-    await vi.waitFor(async () => expect(await me(first.url, admin)).toBe(200), { timeout: 30_000 });
+    await vi.waitFor(async () => expect(await me(first.url, admin)).toBe(200), { timeout: 40_000 });
 
     first.kill('SIGKILL');
     await first.ended;

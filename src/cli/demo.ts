@@ -11,6 +11,7 @@ import { print } from '#cli/print.ts';
 import { answersReady } from '#cli/running.ts';
 import { startShowing } from '#cli/start.ts';
 import { printable } from '#kernel/printable.ts';
+import { refuseMoved } from '#platform/move/record.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 const DEPLOY_SECONDS = 600;
@@ -27,6 +28,7 @@ interface Demo {
 
 /** Deploys the example on the running service, or starts a service for it. After the removal nothing is left. */
 export async function demoCommand(settings: Settings, options: { remove?: true; keep?: true }): Promise<void> {
+  refuseMoved(settings.dataDir);
   const running = (await answersReady(settings)) ? undefined : await startShowing(settings, createQuietLog());
   try {
     const url = running?.url ?? httpUrl(settings.host, settings.port);

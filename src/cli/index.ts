@@ -1,6 +1,9 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { printAside } from '#cli/print.ts';
+import type { DockerfileOptions } from '#cli/dockerfile.ts';
 import type { VerifyOptions } from '#cli/audit.ts';
+import type { MoveOptions } from '#cli/move-pack.ts';
+import type { UnpackOptions } from '#cli/move-unpack.ts';
 import type { DrainOptions, NodeOptions } from '#cli/node.ts';
 import type { RestoreOptions } from '#cli/restore.ts';
 import type { TokenOptions } from '#cli/token.ts';
@@ -43,6 +46,7 @@ function createProgram(environment: Environment): Command {
         program.error(`Unknown command "${args[0]}". Commands: ${names}.`);
       }
       const chosen = settings(role ? { QUARTERDECK_ROLE: role } : {});
+      (await import('#platform/move/record.ts')).refuseMoved(chosen.dataDir);
       await (await import('#platform/database/server.ts')).beginServer(chosen);
       await (await import('#cli/start.ts')).startCommand(chosen);
     });
@@ -83,7 +87,7 @@ function createProgram(environment: Environment): Command {
   program
     .command('up')
     .description('upload a folder as the source of an application, and deploy it')
-    .argument('[folder]', 'the folder with the Dockerfile', '.')
+    .argument('[folder]', 'the folder of the application', '.')
     .requiredOption('--application <id>', 'the application, which is there already')
     .option('--url <url>', 'address of the API; that of the settings without')
     .option('--token-file <file>', "file with an API token; the data directory's admin-token without")
@@ -94,9 +98,12 @@ function createProgram(environment: Environment): Command {
     .command('dockerfile')
     .description('print the Dockerfile that a folder without one is built with')
     .argument('[folder]', 'the folder with the project', '.')
-    .option('--port <port>', 'the port that the program listens on', toPort, 8080)
+    .option('--root <path>', 'the folder of the project in that folder, for a part of a workspace', '/')
+    .option('--port <port>', 'the port that the program listens on; 8080 without', toPort)
+    .addOption(new Option('--job', 'for a job, which has no port').conflicts('port'))
+    .option('--command', 'for a service that names its command itself')
     .option('--machine', 'for a cluster whose images are the machine itself')
-    .action(async (folder: string, options: { port: number; machine?: true }) =>
+    .action(async (folder: string, options: DockerfileOptions) =>
       (await import('#cli/dockerfile.ts')).dockerfileCommand(folder, options),
     );
   program
@@ -117,6 +124,7 @@ function createProgram(environment: Environment): Command {
       (await import('#cli/restore.ts')).restoreCommand(settings(), file, options),
     );
   addCopyCommands(program, settings);
+  addMoveCommands(program, settings);
   program
     .command('world')
     .description('how what runs on this machine differs from the database')
@@ -150,6 +158,7 @@ function createProgram(environment: Environment): Command {
   addKeyCommands(program, settings);
   addTokenCommands(program, settings);
   addUserCommands(program, settings);
+  addMailCommands(program, settings);
   return program;
 }
 
@@ -177,6 +186,33 @@ function addCopyCommands(program: Command, settings: () => Settings): void {
     .action(async (given: string, { output }: { output: string }) =>
       (await import('#cli/copy.ts')).fetchCopyCommand(settings(), given, output),
     );
+}
+
+function addMoveCommands(program: Command, settings: () => Settings): void {
+  const move = program.command('move').description('the whole installation to another machine, volumes included');
+  const passphrase = () =>
+    new Option('--passphrase-file <file>', 'file whose first line is the passphrase that encrypts the archive');
+  move
+    .command('pack')
+    .description('on the old machine: stop the services, write everything into an archive, and start no more')
+    .argument('<file>', 'a file that is not there yet')
+    .addOption(passphrase())
+    .action(async (file: string, options: MoveOptions) =>
+      (await import('#cli/move.ts')).packCommand(settings(), file, options),
+    );
+  move
+    .command('unpack')
+    .description('on the new machine: make the installation of the archive; repeat it if it was broken off')
+    .argument('<file>', 'what `move pack` wrote')
+    .addOption(passphrase())
+    .option('--read-only', 'let nothing be deployed, scheduled or sent until `restore --accept`')
+    .action(async (file: string, options: UnpackOptions) =>
+      (await import('#cli/move.ts')).unpackCommand(settings(), file, options),
+    );
+  move
+    .command('undo')
+    .description('on the old machine: give the move up, so that the service starts here again')
+    .action(async () => (await import('#cli/move.ts')).undoMoveCommand(settings()));
 }
 
 function addNodeCommands(program: Command, settings: () => Settings): void {
@@ -274,6 +310,16 @@ function addTokenCommands(program: Command, settings: () => Settings): void {
     );
 }
 
+function addMailCommands(program: Command, settings: () => Settings): void {
+  program
+    .command('mail')
+    .description('mail to people')
+    .command('test')
+    .description('send a mail through the server of the settings, and say what it answers')
+    .argument('<address>', 'whom it is sent to')
+    .action(async (address: string) => (await import('#cli/mail.ts')).testMailCommand(settings(), address));
+}
+
 function addUserCommands(program: Command, settings: () => Settings): void {
   const user = program.command('user').description('people, for whoever has the installation itself in hand');
   user
@@ -282,14 +328,32 @@ function addUserCommands(program: Command, settings: () => Settings): void {
     .action(async () => (await import('#cli/user.ts')).listUsersCommand(settings()));
   user
     .command('link')
-    .description('print a one-time link by which a person chooses name and password, also in place of a forgotten one')
+    .description(
+      'print a one-time link by which a person chooses name and password or a passkey, also in place of forgotten ones',
+    )
     .argument('<person>', 'their name to sign in with, id, address or nickname')
     .action(async (name: string) => (await import('#cli/user.ts')).makeUserLinkCommand(settings(), name));
+  user
+    .command('address')
+    .description('set the address that links for a forgotten password are mailed to')
+    .argument('<person>', 'their name to sign in with, id, address or nickname')
+    .argument('[address]', 'such as ada@example.com; none without')
+    .action(async (name: string, address: string | undefined) =>
+      (await import('#cli/user.ts')).setAddressCommand(settings(), name, address),
+    );
+  user
+    .command('passkeys')
+    .description('list the passkeys of a person')
+    .argument('<person>', 'their name to sign in with, id, address or nickname')
+    .option('--remove <passkey>', 'id of a passkey to remove, which ends their sessions')
+    .action(async (name: string, options: { remove?: string }) =>
+      (await import('#cli/user.ts')).passkeysCommand(settings(), name, options),
+    );
   user
     .command('sign-out')
     .description('end the sessions of a person')
     .argument('<person>', 'their name to sign in with, id, address or nickname')
-    .option('--remove-password', 'so that they sign in again only by another link')
+    .option('--remove-password', 'and their passkeys, so that they sign in again only by another link')
     .action(async (name: string, options: { removePassword?: true }) =>
       (await import('#cli/user.ts')).signOutUserCommand(settings(), name, options),
     );

@@ -17,7 +17,7 @@ test(
     };
     const nodes = async () => JSON.parse(await run('list', '--json'));
     // The first cluster is still being made.
-    await expect.poll(nodes, { timeout: 30_000 }).toMatchObject([{ running: 0, waiting: 0 }]);
+    await expect.poll(nodes).toMatchObject([{ running: 0, waiting: 0 }]);
     const [node] = await nodes();
     expect(node).toEqual({
       id: readFileSync(path.join(home, 'node-id'), 'utf8').trim(),
@@ -59,7 +59,7 @@ test(
     expect(await nodes()).toMatchObject([{ running: 0, waiting: 1 }]);
 
     expect(await run('undrain', node.name)).toBe(`Undrained ${node.name}: it takes work again.\n`);
-    await expect.poll(status, { timeout: 30_000 }).toMatchObject({ state: 'DEPLOYED' });
+    await expect.poll(status).toMatchObject({ state: 'DEPLOYED' });
     expect(await run('undrain', node.name)).toBe(`${node.name} is not drained.\n`);
 
     const wrong = await runProgram(['node', 'drain', node.name, '--wait', 'long'], settings);
@@ -83,7 +83,7 @@ test('a drain that waits returns when nothing runs there any longer, and fails a
   expect([late.status, late.stdout]).toEqual([1, '']);
   expect(late.stderr).toContain(`${node.name} stays drained. 1 thing still runs there`);
   const waiting = launchProgram(['node', 'drain', node.name, '--wait', '60'], settings);
-  await expect.poll(() => waiting.said.stderr, { timeout: 30_000 }).toBe(`Waiting for 1 thing on ${node.name}…\n`);
+  await expect.poll(() => waiting.said.stderr).toBe(`Waiting for 1 thing on ${node.name}…\n`);
   await here(`update cluster_work set status = 'ENDED'`);
   expect([await waiting.ended, waiting.said.stdout]).toEqual([
     0,

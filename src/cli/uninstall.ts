@@ -10,7 +10,8 @@ import { print } from '#cli/print.ts';
 import { Progress } from '#cli/progress.ts';
 import { answersReady } from '#cli/running.ts';
 import { findUnknown, removeFound } from '#clusters/inventory.ts';
-import { removeEverything, type OpenTombstone } from '#housekeeping/index.ts';
+import { forgetConnected, removeEverything, type OpenTombstone } from '#housekeeping/index.ts';
+import { readRecord } from '#platform/move/record.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { createQuietLog } from '#platform/telemetry/log.ts';
 
@@ -36,7 +37,10 @@ export async function uninstallCommand(settings: Settings, { yes, leaveUnreachab
   });
   if (!yes && !(await isWanted())) throw new Error('Nothing was removed.');
   const progress = new Progress();
+  const isMoved = readRecord(dataDir)?.state === 'moved';
   await withBase(settings, async (base) => {
+    // Connected clusters are the new installation's, which has the same id.
+    if (isMoved) await forgetConnected(base.database.db);
     const { unseen } = await lookAtWorld(base);
     if (unseen.length > 0 && !leaveUnreachable)
       throw new Error(
@@ -45,7 +49,11 @@ export async function uninstallCommand(settings: Settings, { yes, leaveUnreachab
     const tell = (left: number) => progress.show(`Removing what is deployed: ${left} left`);
     const left = await withRuntimes(base, undefined, async (runtimes) => {
       const open = await removeEverything({ ...base, runtimes }, tell);
-      await removeFound({ ...base, runtimes }, await findUnknown({ ...base, runtimes }));
+      const unknown = await findUnknown({ ...base, runtimes });
+      await removeFound(
+        { ...base, runtimes },
+        unknown.filter(({ clusterId }) => !isMoved || clusterId === null),
+      );
       return open;
     }).finally(() => progress.clear());
     if (left.length === 0) return;

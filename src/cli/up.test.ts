@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { createGunzip, gunzipSync } from 'node:zlib';
 import { extract } from 'tar-stream';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { packFolder, upCommand } from '#cli/up.ts';
 import { readSettings } from '#platform/settings/index.ts';
 
@@ -52,8 +52,10 @@ async function serve(answers: Answers): Promise<{ port: number; url: string; rec
 
 const APPLICATION = { git_repository: { root_path: '/', deployed_commit_id: 'a'.repeat(40) }, dockerfile_path: null };
 const UPLOADED = { state: 'DEPLOYED', deployment_requests_count: 0, files: 1, git_commit_id: 'a'.repeat(40) };
+const LINKS = { results: [{ url: 'http://app.localhost:8082' }] };
+const read = ({ url }: IncomingMessage) => (url!.endsWith('/link') ? LINKS : APPLICATION);
 const deploys: Answers = (request, response) =>
-  response.end(JSON.stringify(request.method === 'GET' ? APPLICATION : UPLOADED));
+  response.end(JSON.stringify(request.method === 'GET' ? read(request) : UPLOADED));
 
 const up = (options: { url?: string; tokenFile?: string }, port = 1) =>
   upCommand(readSettings({ QUARTERDECK_DATA_DIR: home, QUARTERDECK_PORT: String(port) }), folder, {
@@ -64,7 +66,13 @@ const up = (options: { url?: string; tokenFile?: string }, port = 1) =>
 describe('the token', () => {
   test("of this machine's administrator goes to the service of its settings", async () => {
     const { port, url, received } = await serve(deploys);
+    const printed = vi.spyOn(console, 'log').mockImplementation(() => undefined);
     await up({}, port);
+    expect(printed.mock.calls).toEqual([
+      [`Uploaded 1 file as ${'a'.repeat(40)}.`],
+      ['DEPLOYED\n  http://app.localhost:8082'],
+    ]);
+    printed.mockRestore();
     await up({ url: `${url}/api/v1/` }, port);
     expect(new Set(received.map(({ authorization }) => authorization))).toEqual(new Set(['Token local']));
     expect(received.map(({ call }) => call)).toContain('GET /api/v1/application/x');
@@ -110,6 +118,7 @@ test('a service that is too busy is asked again when it says, with the whole arc
     'POST /application/x/source?wait=60',
     'POST /application/x/source?wait=60',
     'GET /application/x',
+    'GET /application/x/link',
   ]);
   expect(gunzipSync(received[3]!.body)).toEqual(gunzipSync(received[2]!.body));
 });

@@ -46,7 +46,7 @@ interface Uploaded extends Status {
   files: number;
 }
 
-/** Uploads a folder as the source of an application, and waits for its deployment. Throws where that fails. */
+/** Uploads a folder as the source of an application, waits for its deployment and prints its addresses. Throws where that fails. */
 export async function upCommand(settings: Settings, folder: string, options: UpOptions): Promise<void> {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`${folder} is not a folder.`);
   const api = clientOf(settings, options);
@@ -55,7 +55,7 @@ export async function upCommand(settings: Settings, folder: string, options: UpO
   const archive = () => packFolder(path.resolve(folder), application);
   const uploaded = await api.upload<Uploaded>(`${one}/source?wait=${WAIT_SECONDS}`, archive);
   const commit = printable(uploaded.git_commit_id);
-  print(`Uploaded ${uploaded.files} files as ${commit}.`);
+  print(`Uploaded ${uploaded.files} ${uploaded.files === 1 ? 'file' : 'files'} as ${commit}.`);
   const state = endOf(uploaded) ?? (await waitForEnd(api, one));
   if (state !== 'DEPLOYED') throw new Error(await whyEnded(api, one, state));
   const { git_repository } = await api.call<Application>('GET', one);
@@ -64,7 +64,8 @@ export async function upCommand(settings: Settings, folder: string, options: UpO
     throw new Error(
       `A later deployment took the place of this one: ${printable(deployed ?? 'no commit')} is deployed, not ${commit}.`,
     );
-  print(state);
+  const { results } = await api.call<{ results: { url: string }[] }>('GET', `${one}/link`);
+  print([state, ...results.map(({ url }) => `  ${printable(url)}`)].join('\n'));
 }
 
 /** Returns in which state a deployment ended and why, on several lines. */

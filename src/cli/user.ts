@@ -2,11 +2,14 @@ import { withBase } from '#cli/base.ts';
 import { print, printAside } from '#cli/print.ts';
 import { printTable } from '#cli/table.ts';
 import { displayName, issuerOf } from '#platform/access/people.ts';
-import { systemContext } from '#platform/context.ts';
+import { systemContext, type Platform } from '#platform/context.ts';
 import { takesPasswords } from '#platform/access/takes-passwords.ts';
+import { isMailAddress } from '#platform/mail-client/index.ts';
+import { sendsMail } from '#platform/mail-queue/index.ts';
 import { signInPage } from '#platform/settings/address.ts';
 import type { Settings } from '#platform/settings/index.ts';
-import { listPeople, makeLinkFor, signOut } from '#resources/sign-in/index.ts';
+import { isUuid } from '#platform/settings/organization-rules.ts';
+import { dropPasskey, listPasskeys, listPeople, makeLinkFor, setAddress, signOut } from '#resources/sign-in/index.ts';
 
 type Person = Awaited<ReturnType<typeof listPeople>>[number];
 
@@ -17,20 +20,22 @@ export async function listUsersCommand(settings: Settings): Promise<void> {
     person.id,
     displayName(person),
     waysOf(person),
+    person.recovery_email ?? '',
     person.organizations ?? '',
     person.last_activity_at?.toISOString() ?? 'never',
   ]);
-  printTable([['ID', 'SHOWN AS', 'SIGNS IN', 'ORGANIZATIONS', 'LAST SEEN'], ...rows]);
+  printTable([['ID', 'SHOWN AS', 'SIGNS IN', 'LINKS GO TO', 'ORGANIZATIONS', 'LAST SEEN'], ...rows]);
 }
 
 /** Says how a person signs in. */
-function waysOf({ sign_in_name: name, subject, sessions }: Person): string {
-  if (name !== null) return `as ${name} (sessions: ${sessions})`;
+function waysOf({ sign_in_name: name, subject, sessions, passkeys }: Person): string {
+  const keys = passkeys === 0 ? '' : `, passkeys: ${passkeys}`;
+  if (name !== null) return `as ${name} (sessions: ${sessions}${keys})`;
   const issuer = issuerOf(subject);
   return issuer === null ? 'not yet' : `at ${issuer}`;
 }
 
-/** Prints a one-time link by which a person sets name and password; nothing of it is stored in the clear. */
+/** Prints a one-time link by which a person sets name and password, or a passkey; nothing of it is stored in the clear. */
 export async function makeUserLinkCommand(settings: Settings, wanted: string): Promise<void> {
   if (!takesPasswords(settings))
     throw new Error(
@@ -48,7 +53,64 @@ export async function makeUserLinkCommand(settings: Settings, wanted: string): P
   if (!settings.baseUrl) printAside(`QUARTERDECK_BASE_URL is not set: the link leads to ${signInPage(settings)}.`);
 }
 
-/** Ends the sessions of a person, and their password where that is asked for. */
+/** Sets the address that links for a forgotten password are mailed to; without one there are no such links. */
+export async function setAddressCommand(
+  settings: Settings,
+  wanted: string,
+  address: string | undefined,
+): Promise<void> {
+  if (address !== undefined && !isMailAddress(address))
+    throw new Error(`${address} must be one e-mail address such as ada@example.com.`);
+  const found = await withBase(settings, async ({ platform }) => {
+    const person = choosePerson(await listPeople(platform.db), wanted);
+    if (!(await setAddress(systemContext(platform, 'quarterdeck user'), person.id, address ?? null)))
+      throw new Error(
+        `${displayName(person)} does not sign in here yet: make a link by \`quarterdeck user link\` first, and set the address once it was used.`,
+      );
+    return person;
+  });
+  print(`Links for ${displayName(found)} go to ${address ?? 'no address'}.`);
+  if (address !== undefined && !sendsMail(settings))
+    printAside('No mail is sent: set QUARTERDECK_SMTP_URL and QUARTERDECK_SMTP_FROM.');
+}
+
+/** Prints the passkeys of a person as a table, or removes one. */
+export async function passkeysCommand(settings: Settings, wanted: string, options: { remove?: string }): Promise<void> {
+  const { person, passkeys, removed } = await withBase(settings, async ({ platform }) => {
+    const found = choosePerson(await listPeople(platform.db), wanted);
+    const { remove } = options;
+    const name = remove === undefined ? undefined : await removeFor(platform, found, remove.toLowerCase());
+    return { person: found, passkeys: await listPasskeys(platform.db, found.id), removed: name };
+  });
+  if (removed !== undefined)
+    print(
+      `Removed the passkey ${removed} of ${displayName(person)}, and ended their sessions. ${passkeys.length > 0 ? `Passkeys left: ${passkeys.length}.` : 'They have no passkey left: without a password they need `quarterdeck user link`.'}`,
+    );
+  else if (passkeys.length === 0) print(`${displayName(person)} has no passkeys.`);
+  else
+    printTable([
+      ['ID', 'NAME', 'SITE', 'MADE', 'LAST USED'],
+      ...passkeys.map((one) => [
+        one.id,
+        one.name,
+        one.rp_id,
+        one.created_at.toISOString(),
+        one.last_used_at?.toISOString() ?? 'never',
+      ]),
+    ]);
+}
+
+async function removeFor(platform: Platform, person: Person, id: string): Promise<string> {
+  const context = systemContext(platform, 'quarterdeck user');
+  const name = isUuid(id) ? await dropPasskey(context, person.id, id) : undefined;
+  if (name === undefined)
+    throw new Error(
+      `${displayName(person)} has no passkey "${id}": \`quarterdeck user passkeys ${person.id}\` lists their ids.`,
+    );
+  return name;
+}
+
+/** Ends the sessions of a person, and removes their password and passkeys where that is asked for. */
 export async function signOutUserCommand(
   settings: Settings,
   wanted: string,
@@ -61,7 +123,7 @@ export async function signOutUserCommand(
     return { person: found, ended: count };
   });
   print(
-    `Ended the sessions of ${displayName(person)}: ${ended}.${options.removePassword ? ' Their password is removed.' : ''} The links of their invitations end, too. Their API tokens stay: \`quarterdeck token list\`.`,
+    `Ended the sessions of ${displayName(person)}: ${ended}.${options.removePassword ? ' Their password and passkeys are removed.' : ''} The links of their invitations end, too. Their API tokens stay: \`quarterdeck token list\`.`,
   );
 }
 

@@ -47,7 +47,7 @@ test('what a cluster lacked when a backup was made refuses nothing after the res
   delete missing.tasks;
   ok(await admin.post(`/job/${job.id}/deploy`), 400);
   await forgetReached(app.db);
-  ok(await admin.post(`/job/${job.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/job/${job.id}/deploy?wait=40`), 200);
 });
 
 test('a request that needs what the check of the cluster found missing is refused with the remedy, until a check finds it', async () => {
@@ -60,5 +60,5 @@ test('a request that needs what the check of the cluster found missing is refuse
   );
   delete missing.tasks;
   await look();
-  ok(await admin.post(`/job/${job.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/job/${job.id}/deploy?wait=40`), 200);
 });

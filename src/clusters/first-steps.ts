@@ -1,6 +1,6 @@
-import { renameSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
+import { writeAtomically } from '#kernel/private-files.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import { lockInTransaction } from '#platform/database/locks.ts';
 import { readInstallation } from '#platform/installation/index.ts';
@@ -56,7 +56,7 @@ export async function firstSteps(
       ? null
       : await makeAdministratorToken(context, organizationId, userId, 'First administrator');
     await insertCluster(context, { organizationId, name: 'local', runtime, ...placeOf(settings, runtime, nodeId) });
-    if (token !== null) writeToken(tokenFile(settings), token);
+    if (token !== null) writeAtomically(tokenFile(settings), `${token}\n`);
     return (made = { organizationId, administratorId: userId, token });
   };
   return patiently(() => inTransaction(systemContext(platform), take));
@@ -67,8 +67,3 @@ const placeOf = (settings: Settings, runtime: string, nodeId: string) =>
   runtime === 'kubernetes'
     ? { description: 'Kubernetes', nodeId: null, deploy: settings.ownCluster.includes('first') }
     : { description: `This machine (${hostname()})`, nodeId, deploy: true };
-
-function writeToken(file: string, token: string): void {
-  writeFileSync(`${file}.new`, `${token}\n`, { mode: 0o600 });
-  renameSync(`${file}.new`, file);
-}

@@ -11,7 +11,7 @@ const engine = useEngine(app);
 async function deployedApart() {
   const admin = await app.organization();
   const { application } = await makeExample(admin);
-  ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
   const { identity } = engine.runtime.specOf(application.id)!;
   const { environmentId } = identity;
   const environment = await app.db.selectFrom('environment').select('cluster_id').where('id', '=', environmentId).executeTakeFirstOrThrow(); // prettier-ignore

@@ -86,7 +86,7 @@ test('the metrics show each node with whether it is there and whether it is drai
 test('services of a lost node keep what is known of them and show UNAVAILABLE, their requests say what they wait for', async () => {
   const admin = await app.organization();
   const { application, environment } = await makeExample(admin);
-  const deployed = ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  const deployed = ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
   expect(deployed).toMatchObject({ state: 'DEPLOYED' });
   const status = async () => ok(await admin.get(`/application/${application.id}/status`), 200);
   const { id } = await makeNode('3 minutes');

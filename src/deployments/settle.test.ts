@@ -18,12 +18,13 @@ async function openDeployment() {
   const { application } = await makeExample(admin);
   ok(await admin.post(`/application/${application.id}/deploy`), 200);
   const scope = { organizationId: admin.organizationId };
+  const service = `/application/${application.id}`;
   const { id } = await app.db
     .selectFrom('deployment')
     .select('id')
     .where('organization_id', '=', admin.organizationId)
     .executeTakeFirstOrThrow();
-  return { scope, id };
+  return { admin, scope, service, environment: `/environment/${application.environment.id}`, id };
 }
 
 test('many who wait for a deployment hear of its end when it is told, and are answered by one statement together', async () => {
@@ -64,4 +65,28 @@ test('waiting ends at once for a caller that has gone away', async () => {
 test('waiting ends for a deployment that is not there', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   await waitForEnd(app.db, { organizationId: newId() }, newId(), 20, new AbortController().signal);
+});
+
+test('the statuses of a service and of its environment wait for the end of the deployment under way, whoever asked for it', async () => {
+  const { admin, service, environment, id } = await openDeployment();
+  let answered = 0;
+  const ask = async (at: string) => {
+    const body = ok(await admin.get(`${at}/status?wait=60`), 200);
+    answered++;
+    return body;
+  };
+  const from = looks();
+  const waiting = [ask(service), ask(environment)];
+  await expect.poll(looks).toBeGreaterThan(from + 1);
+  expect(answered).toBe(0);
+  await app.db.updateTable('deployment').set({ status: 'ENDED', outcome: 'SUCCESS' }).where('id', '=', id).execute();
+  for (const body of await Promise.all(waiting)) expect(body).toMatchObject({ deployment_request_id: id });
+  // Nothing is under way: the answer comes at once.
+  ok(await admin.get(`${service}/status?wait=600`), 200);
+});
+
+test('a wait that is no number of seconds, or too long, is refused', async () => {
+  const { admin, service } = await openDeployment();
+  for (const wait of ['601', '-1', 'long', '1.5'])
+    expect(ok(await admin.get(`${service}/status?wait=${wait}`), 400).message).toContain('from 0 to 600');
 });

@@ -61,9 +61,7 @@ describe('an organization above its limit', () => {
     const release = Promise.withResolvers<void>();
     engine.runtime.onTask(job.id, async () => (await release.promise, {}));
     const begun = admin.post(`${job.url}/deploy?wait=30`);
-    await expect
-      .poll(async () => (await executionsOf(job)).map(({ state }: any) => state), { timeout: 15_000 })
-      .toEqual(['RUNNING']);
+    await expect.poll(async () => (await executionsOf(job)).map(({ state }: any) => state)).toEqual(['RUNNING']);
     await fill(job);
     release.resolve();
     expect(ok(await begun, 200).state).toBe('DEPLOYED');
@@ -90,7 +88,7 @@ describe('an organization above its limit', () => {
       .execute();
     await engine.executions.look();
     await expect
-      .poll(() => executionsOf(job), { timeout: 15_000 })
+      .poll(() => executionsOf(job))
       .toMatchObject([{ event: 'CRON', state: 'FAILED', error: expect.stringMatching(REFUSED) }]);
     expect(engine.runtime.tasksOf(job.id)).toEqual([]);
   });
@@ -103,7 +101,7 @@ describe('an organization above its limit', () => {
     await fill(job);
     expect(ok(await admin.post(`${job.url}/stop?wait=30`), 200).state).toBe('STOPPED');
     ok(await admin.delete(job.url), 204);
-    await expect.poll(async () => (await admin.get(job.url)).status, { timeout: 15_000 }).toBe(404);
+    await expect.poll(async () => (await admin.get(job.url)).status).toBe(404);
     expect(engine.runtime.tasksOf(job.id).map(({ name }) => name.split('-')[0])).toEqual(['start', 'stop', 'delete']);
   });
 });

@@ -24,7 +24,7 @@ async function deployed(admin: Actor) {
   const made = await makeExample(admin, { storage: STORAGE });
   const { application } = made;
   const url = `/application/${application.id}`;
-  expect(ok(await admin.post(`${url}/deploy?wait=20`), 200).state).toBe('DEPLOYED');
+  expect(ok(await admin.post(`${url}/deploy?wait=40`), 200).state).toBe('DEPLOYED');
   const item = (changes: Partial<DiskItem>): DiskItem => ({
     kind: 'volume',
     serviceId: application.id,
@@ -113,7 +113,7 @@ test('a volume above its limit has its service stopped in order, once, with the 
   engine.runtime.disk = [item({ bytes: 1.6 * GIB })];
   await guard.round();
   await guard.round();
-  await expect.poll(async () => (await status()).state, { timeout: 15_000 }).toBe('STOPPED');
+  await expect.poll(async () => (await status()).state).toBe('STOPPED');
   await guard.round();
   expect((await status()).warnings).toMatchObject([
     { code: 'VOLUME_LIMIT', message: expect.stringContaining('takes 1638 MiB of its 1 GiB, more than the 150 %') },
@@ -123,7 +123,7 @@ test('a volume above its limit has its service stopped in order, once, with the 
   // A larger size is the way out.
   const body = { ...application, storage: [{ ...application.storage[0], size: 4 }] };
   ok(await admin.put(url, body), 200);
-  expect(ok(await admin.post(`${url}/deploy?wait=20`), 200).state).toBe('DEPLOYED');
+  expect(ok(await admin.post(`${url}/deploy?wait=40`), 200).state).toBe('DEPLOYED');
   await guard.round();
   expect([(await status()).state, (await status()).warnings]).toEqual(['DEPLOYED', undefined]);
 });
@@ -147,7 +147,7 @@ test('an organization above its limit is refused what takes more, another one is
   expect(id).toBe(nodeId);
 
   const made = await makeExample(greedy);
-  const refused = ok(await greedy.post(`/application/${made.application.id}/deploy?wait=20`), 200);
+  const refused = ok(await greedy.post(`/application/${made.application.id}/deploy?wait=40`), 200);
   expect(refused).toMatchObject({
     state: 'BUILD_ERROR',
     error: {
@@ -158,17 +158,17 @@ test('an organization above its limit is refused what takes more, another one is
     },
   });
   const another = await makeExample(other);
-  expect(ok(await other.post(`/application/${another.application.id}/deploy?wait=20`), 200).state).toBe('DEPLOYED');
+  expect(ok(await other.post(`/application/${another.application.id}/deploy?wait=40`), 200).state).toBe('DEPLOYED');
 
   // Its image is there: nothing is built or pulled for it.
-  expect(ok(await greedy.post(`${full.url}/redeploy?wait=20`), 200).state).toBe('DEPLOYED');
-  expect(ok(await greedy.post(`${full.url}/restart-service?wait=20`), 200).state).toBe('RESTARTED');
-  expect(ok(await greedy.post(`${full.url}/stop?wait=20`), 200).state).toBe('STOPPED');
+  expect(ok(await greedy.post(`${full.url}/redeploy?wait=40`), 200).state).toBe('DEPLOYED');
+  expect(ok(await greedy.post(`${full.url}/restart-service?wait=40`), 200).state).toBe('RESTARTED');
+  expect(ok(await greedy.post(`${full.url}/stop?wait=40`), 200).state).toBe('STOPPED');
   ok(await greedy.delete(full.url), 204);
-  await expect.poll(async () => (await greedy.get(full.url)).status, { timeout: 15_000 }).toBe(404);
+  await expect.poll(async () => (await greedy.get(full.url)).status).toBe(404);
   engine.runtime.disk = [];
   await guard.round();
-  expect(ok(await greedy.post(`/application/${made.application.id}/deploy?wait=20`), 200).state).toBe('DEPLOYED');
+  expect(ok(await greedy.post(`/application/${made.application.id}/deploy?wait=40`), 200).state).toBe('DEPLOYED');
 });
 
 test('a runtime that hangs keeps no other from being held to its limits, and its figures stay', async () => {
@@ -184,7 +184,7 @@ test('a runtime that hangs keeps no other from being held to its limits, and its
     .execute();
   engine.runtime.disk = [item({ kind: 'instance', name: await instanceOf(application.id), bytes: 200 * MIB })];
   const round = guard.round();
-  await expect.poll(() => calls('replaceInstance', application.id), { timeout: 15_000 }).toBe(1);
+  await expect.poll(() => calls('replaceInstance', application.id)).toBe(1);
   await guard.stop();
   await round;
 });

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '#platform/database/index.ts';
 import { Collector, type CollectorParts } from '#housekeeping/collector.ts';
 import { listOpenTombstones, makeAllDue, type OpenTombstone } from '#housekeeping/tombstones.ts';
 
@@ -34,4 +35,18 @@ export async function removeEverything(
   } finally {
     await collector.stop();
   }
+}
+
+/** Deletes what the database knows of connected clusters, and leaves the clusters as they are: another installation works on them. */
+export async function forgetConnected(db: Database): Promise<void> {
+  await db.transaction().execute(async (inside) => {
+    const connected = inside
+      .selectFrom('environment')
+      .innerJoin('cluster', 'cluster.id', 'environment.cluster_id')
+      .select('environment.id')
+      .where('cluster.runtime', '=', 'kubernetes');
+    await inside.deleteFrom('service').where('environment_id', 'in', connected).execute();
+    await inside.deleteFrom('environment').where('id', 'in', connected).execute();
+    await inside.deleteFrom('tombstone').where('runtime', '=', 'kubernetes').execute();
+  });
 }

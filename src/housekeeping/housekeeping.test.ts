@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { Registry } from 'prom-client';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Collector } from '#housekeeping/collector.ts';
 import { NodeHousekeeping } from '#housekeeping/index.ts';
 import { collectCheckouts } from '#housekeeping/checkouts.ts';
@@ -79,7 +79,7 @@ async function deployed(admin: Actor, commits: number) {
   const made = await makeExample(admin, { git_repository: { url: repository.url, branch: 'main' } });
   const deploy = async () => {
     repository.commit({ version: newId() });
-    return ok(await admin.post(`/application/${made.application.id}/deploy?wait=20`), 200);
+    return ok(await admin.post(`/application/${made.application.id}/deploy?wait=40`), 200);
   };
   for (let n = 0; n < commits; n++) expect((await deploy()).state).toBe('DEPLOYED');
   return { ...made, deploy };
@@ -107,7 +107,7 @@ const calls = (verb: string) => engine.runtime.calls.filter((call) => call.verb 
 
 /** Waits no more for what the worker still does after a deployment's end. */
 const settled = (admin: Actor, projectId: string) =>
-  expect.poll(async () => (await admin.get(`/project/${projectId}`)).status, { timeout: 15_000 }).toBe(404);
+  expect.poll(async () => (await admin.get(`/project/${projectId}`)).status).toBe(404);
 
 describe('what is collected', () => {
   test('images of releases beyond the kept ones go, those of kept ones and of the one that runs stay', async () => {
@@ -170,7 +170,7 @@ describe('what is collected', () => {
     expect(removals()).toBe(before);
     expect(await tombstones()).toMatchObject([{ kind: 'SERVICE', attempts: 0 }]);
     engine.runtime.faults = {};
-    ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=20`), 200);
+    ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=40`), 200);
     await due();
     await collector.collect();
     expect(removals()).toBe(before + 1);
@@ -252,7 +252,7 @@ describe('what is collected', () => {
     expect(imagesOf(application.id)).toHaveLength(2);
     expect(await tombstones()).toMatchObject([{ image: old!.image, attempts: 0 }]);
     engine.runtime.faults = {};
-    ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=20`), 200);
+    ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=40`), 200);
     await app.db
       .insertInto('release')
       .values({ ...old!, id: newId(), snapshot: '{}', resolution: '{}' })
@@ -326,7 +326,7 @@ describe('histories', () => {
   test('keep the newest deployments of each service and those of kept releases, and the present state stays what it is', async () => {
     const admin = await app.organization();
     const { application, environment } = await deployed(admin, 2);
-    for (let n = 0; n < 4; n++) ok(await admin.post(`/application/${application.id}/restart-service?wait=20`), 200);
+    for (let n = 0; n < 4; n++) ok(await admin.post(`/application/${application.id}/restart-service?wait=40`), 200);
     const before = ok(await admin.get(`/application/${application.id}/status`), 200);
     await trimDeployments(app.db, { kept: 2, days: 365 }, signal);
     // 1 and 2 deployed what is released; 3 and 4 were restarts.
@@ -402,7 +402,7 @@ describe('histories', () => {
   test('snapshots that nothing can be deployed from any more lose their configuration', async () => {
     const admin = await app.organization();
     const { application, environment } = await deployed(admin, 2);
-    ok(await admin.post(`/application/${application.id}/restart-service?wait=20`), 200);
+    ok(await admin.post(`/application/${application.id}/restart-service?wait=40`), 200);
     const expired = async () =>
       (
         await app.db
@@ -431,7 +431,7 @@ describe('histories', () => {
 describe('the disk of a machine', () => {
   const MEGABYTE = 1 << 20;
   /** Housekeeping of a machine that has the organization's cluster, on a runtime whose images take so much. */
-  async function machineOf(admin: Actor, images: number) {
+  async function machineOf(admin: Actor, images: number, storage?: string) {
     const nodeId = newId();
     await app.db.insertInto('node').values({ id: nodeId, name: 'machine' }).execute();
     await app.db
@@ -442,7 +442,7 @@ describe('the disk of a machine', () => {
     const registry = new Registry();
     const runtime = {
       name: 'fake',
-      diskUse: async () => ({ images, volumes: 5, workloads: 7, buildCache: 0, items: [] }),
+      diskUse: async () => ({ images, volumes: 5, workloads: 7, buildCache: 0, items: [], storage }),
     } as unknown as Runtime;
     const housekeeping = new NodeHousekeeping({
       platform: { ...app.platform, settings: { ...app.platform.settings, imageLimitMb: 100, keptReleases: 1 } },
@@ -456,7 +456,7 @@ describe('the disk of a machine', () => {
       kinds: DEPLOYMENTS_BY_KIND,
       stopService: (context, place, id) => submit(context, place, 'STOP', [id], { automatic: true }),
     });
-    return { housekeeping, metrics: () => registry.metrics() };
+    return { nodeId, housekeeping, metrics: () => registry.metrics() };
   }
 
   test('has no work of git whose process is gone, as soon as a round was made', async () => {
@@ -483,6 +483,15 @@ describe('the disk of a machine', () => {
     expect(/^quarterdeck_disk_free_bytes ([1-9]\d+)/m.test(text)).toBe(true);
     rmSync(folder, { recursive: true });
     expect(await metrics()).toBe(text);
+  });
+
+  test('is stored for alert rules, with that of the storage of an engine once its use is known', async () => {
+    const { nodeId, housekeeping } = await machineOf(await app.organization(), MEGABYTE, '/');
+    await housekeeping.round();
+    housekeeping.start();
+    onTestFinished(() => housekeeping.stop());
+    const disks = app.db.selectFrom('node_disk').select('holds').where('node_id', '=', nodeId).orderBy('holds');
+    await expect.poll(() => disks.execute()).toEqual([{ holds: 'DATA' }, { holds: 'ENGINE' }]);
   });
 
   test('that images fill beyond their limit loses releases beyond the kept ones, oldest first, and never the one that runs', async () => {
@@ -528,7 +537,7 @@ test('an image that is gone from the machine is built again by the next deployme
   await look();
   expect(await releasesOf(application.id)).toEqual([null]);
   await ofMachine(null);
-  const again = ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  const again = ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
   expect(again.state).toBe('DEPLOYED');
   expect(imagesOf(application.id)).toEqual([image]);
 });

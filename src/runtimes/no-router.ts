@@ -14,4 +14,5 @@ export const NO_ROUTER: Router = {
   drained: () => Promise.resolve(),
   remove: () => Promise.resolve(),
   certificates: (hosts) => Promise.resolve(unsupportedCertificates(hosts)),
+  requests: () => Promise.resolve(null),
 };

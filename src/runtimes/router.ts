@@ -30,6 +30,23 @@ export interface CertificateStatus {
   lastError: string | null;
 }
 
+/** Requests to a service that were answered, or given up by their visitors. Requests for a WebSocket are left out. */
+export interface ServiceRequests {
+  serviceId: string;
+  /** Numbers of answers by the hundreds of their status, 1xx to 5xx. A visitor who left before the answer counts as 4xx. */
+  statuses: number[];
+  /** Numbers of answers by their time, in the classes of `LATENCY_BOUNDS_MS`. A time goes from the head of a request to the last byte. */
+  latencies: number[];
+}
+
+/** Requests of a time. */
+export interface RequestCounts {
+  /** Length of the time in seconds. */
+  seconds: number;
+  /** Services with routes, whether it had requests or not. */
+  services: ServiceRequests[];
+}
+
 export interface Router {
   /**
    * Replaces the routes of one service, atomically and idempotently. Returns when new requests go to the new upstreams.
@@ -45,6 +62,12 @@ export interface Router {
 
   /** Certificates of the given hosts, one entry per host in their order. */
   certificates(hosts: string[]): Promise<CertificateStatus[]>;
+
+  /**
+   * Requests since the last call in any process of this machine: none is counted twice. Null where that call is unknown or minutes ago.
+   * Throws RuntimeError `failed` if the proxy does not answer.
+   */
+  requests(): Promise<RequestCounts | null>;
 
   /** Port that the proxy listens on (HTTP), for the URLs that people are shown. */
   readonly port: number;

@@ -12,6 +12,7 @@ import type {
   ExecEnd,
   ExecRequest,
   FoundWorkload,
+  GatewayRequests,
   InstanceEndpoints,
   InstanceMetrics,
   InstancePort,
@@ -23,6 +24,7 @@ import type {
   TaskEnd,
 } from './interface/observed.ts';
 import type { BuildContext, RuntimeContext, TaskContext } from './interface/contexts.ts';
+import type { VolumeContents } from './interface/volumes.ts';
 import type { RuntimeName, RuntimeReport } from './interface/capabilities.ts';
 
 export * from './interface/identity.ts';
@@ -32,6 +34,7 @@ export * from './interface/observed.ts';
 export * from './interface/contexts.ts';
 export * from './interface/capabilities.ts';
 export * from './interface/errors.ts';
+export * from './interface/volumes.ts';
 
 /** Receiver of a watch. */
 export interface WatchListener {
@@ -113,6 +116,12 @@ export interface Runtime {
   /** Lines of all instances, of every run that the cluster keeps, oldest first; `LogOptions` narrows them. */
   logs(handle: Handle, options: LogOptions): AsyncIterable<LogLine>;
 
+  /**
+   * Returns lines of instances that were removed and whose logs are kept, oldest first. `previous` narrows them to the last run of each. Absent
+   * where logs end with their instances.
+   */
+  formerLogs?(identity: Pick<WorkloadIdentity, 'serviceId'>, options: Omit<LogOptions, 'follow'>): Promise<LogLine[]>;
+
   /** Builds an image and returns the reference for `WorkloadSpec.image`. Returns at once if the image of the same `cacheKey` exists. */
   build?(spec: BuildSpec, context: BuildContext): Promise<{ image: string; cached: boolean }>;
 
@@ -172,6 +181,12 @@ export interface Runtime {
   /** Returns CPU and memory of each running instance; empty if nothing of the service exists. */
   metrics?(handle: Handle): Promise<InstanceMetrics[]>;
 
+  /**
+   * Returns the requests to services that the gateway of the cluster has counted since a look of this runtime; null where it has no gateway
+   * that tells them. Throws RuntimeError `refused` if the account may not read them.
+   */
+  requests?(services: Handle[], since: string | null, signal: AbortSignal): Promise<GatewayRequests | null>;
+
   /** Returns the states of the certificates of hosts, where the cluster itself obtains them; one for each host, in their order. */
   certificates?(hosts: string[]): Promise<CertificateStatus[]>;
 
@@ -198,6 +213,9 @@ export interface Runtime {
 
   /** Measures the bytes on disk of the runtime's files. Slow: it visits every file, with low priority. */
   diskUse?(signal: AbortSignal): Promise<DiskUse>;
+
+  /** Reads and writes whole volumes. Present where volumes are on a machine of the installation. */
+  readonly volumes?: VolumeContents;
 
   /**
    * Ends one instance and starts it again from its image, under the same name and address: files outside of its volumes are lost. `reason`

@@ -33,7 +33,7 @@ import { mainVariableRoutes, secretRoutes, variableRoutes } from '#services/capa
 import { environmentHolder, projectHolder, type Holder } from '#services/service/holder.ts';
 import { holderOf, type Kind } from '#services/kind.ts';
 import { KINDS, READ_KINDS } from '#services/kinds/index.ts';
-import { tagTasks } from '#services/moved-tags/index.ts';
+import { registryCallRoutes, tagTasks } from '#services/moved-tags/index.ts';
 import { forkPreviewRoutes } from '#services/previews/routes.ts';
 import { gitPushRoutes, pushTasks } from '#services/pushes/index.ts';
 import { lifecycleTemplateRoutes } from '#services/lifecycle-template/index.ts';
@@ -114,6 +114,7 @@ export function mountServices(needs: ServiceNeeds): Route[] {
     ...checkRoutes(needs),
     ...gitWebhookRoutes(KINDS),
     ...gitPushRoutes(),
+    ...registryCallRoutes(KINDS),
     ...forkPreviewRoutes,
     ...lifecycleTemplateRoutes,
   ];

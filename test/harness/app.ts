@@ -8,7 +8,6 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { systemClock } from '#kernel/clock.ts';
-import { createSessionVerifier } from '#platform/access/oidc.ts';
 import { RateLimiter } from '#platform/access/rate-limit.ts';
 import { makeToken } from '#platform/access/tokens.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
@@ -25,6 +24,7 @@ import { allRoutes } from '#app/routes.ts';
 import { allSockets } from '#app/sockets.ts';
 import { createSources } from '#app/git.ts';
 import { createResolver } from '#platform/dns/resolver.ts';
+import { createSessions } from '#resources/enterprise-connection/index.ts';
 import { makeAdministrator, makeOrganization } from '#resources/organization/bootstrap.ts';
 import { cloneDatabase } from '#test/harness/database.ts';
 import { MADE_IMAGES } from '#test/harness/made-images.ts';
@@ -145,7 +145,7 @@ export async function startTestApp(
   };
   const server = createServer({
     platform,
-    sessions: createSessionVerifier(platform),
+    sessions: await createSessions(platform),
     limiter: new RateLimiter(open.db, settings.rateLimitPerHour),
     routes: allRoutes(all),
     sockets: allSockets(all),

@@ -4,6 +4,7 @@ import type { ExecutionWorker } from '#deployments/executions/worker.ts';
 import { createSources } from '#app/git.ts';
 import { newId } from '#kernel/ids.ts';
 import { createStateServer } from '#services/terraform-state/index.ts';
+import type { OrganizationSources } from '#services/sources/sources.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createFakeRuntime, type FakeOptions, type FakeRuntime } from '#runtimes/fake/index.ts';
@@ -11,6 +12,9 @@ import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 
 /** URL of the example application in a repository of its own: commits to this project change nothing. */
 export const EXAMPLE = inject('example');
+
+/** Puts something around the reading of repositories, such as a wait. */
+type Around = (sources: OrganizationSources) => Partial<Pick<OrganizationSources, 'checkout' | 'resolve'>>;
 
 export interface TestEngine {
   /** Worker of scheduled executions; set once the file's tests begin. */
@@ -26,7 +30,7 @@ export function useEngine(
   app: TestApp,
   options: FakeOptions = {},
   tracer?: Tracer,
-  extra: { pretendsSources?: boolean } = {},
+  { around, ...extra }: { pretendsSources?: boolean; around?: Around } = {},
 ): TestEngine {
   const router = new MemoryRouter();
   const engine = { router, runtime: createFakeRuntime({ router, ...options }) } as TestEngine;
@@ -46,7 +50,9 @@ export function useEngine(
       installation: { id: app.installationId, epoch: 1 },
       ...extra,
     };
-    const of = [base, { runtimeOf: async () => engine.runtime }, createSources(app.platform), tracer, states] as const;
+    const sources = createSources(app.platform);
+    const held = { ...sources, ...around?.(sources) };
+    const of = [base, { runtimeOf: async () => engine.runtime }, held, tracer, states] as const;
     const begin = async () => {
       const worker = createWorker(...of);
       engine.executions = createExecutionWorker(...of);

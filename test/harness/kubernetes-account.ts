@@ -15,7 +15,14 @@ const COLLECTIONS: Record<string, string> = {
 export interface ManifestObject {
   kind: string;
   metadata: { name: string; namespace?: string };
+  roleRef?: { name: string };
 }
+
+/** Names what is of the whole cluster after a namespace: other tests make the same account. */
+const named = (object: ManifestObject, name: string): ManifestObject =>
+  object.kind.startsWith('ClusterRole')
+    ? { ...object, metadata: { name }, ...(object.roleRef ? { roleRef: { ...object.roleRef, name } } : {}) }
+    : object;
 
 /** Creates the account that `quarterdeck cluster rbac` prints; returns its kubeconfig. */
 export async function makeAccount(
@@ -26,7 +33,7 @@ export async function makeAccount(
 ): Promise<string> {
   for (const object of objects) {
     const collection = COLLECTIONS[object.kind]!.replace('{namespace}', namespace);
-    await connection.call('POST', collection, { body: object });
+    await connection.call('POST', collection, { body: named(object, namespace) });
   }
   const path = `/api/v1/namespaces/${namespace}/secrets/quarterdeck-token`;
   const secret = () => connection.get<{ data?: { token?: string } }>(path);

@@ -77,7 +77,7 @@ describe('a cluster of the tests', { timeout: 60_000 }, () => {
       const answer = await execInPod(asking(`http://app.${NAMESPACE}.svc.cluster.local`));
       return { ...answer, isPod: (await readyPods()).includes(answer.stdout.trim()) };
     };
-    await expect.poll(ask, { timeout: 30_000 }).toMatchObject({ status: 'Success', stderr: '', isPod: true });
+    await expect.poll(ask).toMatchObject({ status: 'Success', stderr: '', isPod: true });
     expect((await execInPod(asking('http://app'))).status).toBe('Success');
   });
 

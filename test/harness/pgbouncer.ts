@@ -39,7 +39,7 @@ auth_type = plain\nauth_file = ${users}\ndefault_pool_size = ${poolSize}\nmax_cl
   let said = '';
   child.stderr!.on('data', (chunk) => (said += String(chunk)));
   const config = { host: '127.0.0.1', port, user: 'app', password: 'secret', database: 'app' };
-  await vi.waitFor(async () => expect(await answers(config), said).toBe(true), { timeout: 10_000 });
+  await vi.waitFor(async () => expect(await answers(config), said).toBe(true), { timeout: 40_000 });
   return {
     config,
     url: `postgres://app:secret@127.0.0.1:${port}/app`,

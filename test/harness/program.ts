@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pino } from 'pino';
@@ -116,6 +116,15 @@ export class Program {
       .set({ next_at: new Date(0) })
       .execute();
     await collector.collect();
+    // A run removes its checkouts a moment after its end.
+    await expect.poll(() => this.#checkoutsOfDeployments(), { timeout: 20_000 }).toEqual([]);
+  }
+
+  async #checkoutsOfDeployments(): Promise<unknown[]> {
+    const folder = path.join(this.dataDir, 'checkouts');
+    const ids = existsSync(folder) ? readdirSync(folder) : [];
+    const { db } = this.running.base.platform;
+    return ids.length === 0 ? [] : db.selectFrom('deployment').select('id').where('id', 'in', ids).execute();
   }
 
   /** Returns the remaining tombstones, other than those of deployments, with their last errors. */

@@ -56,16 +56,18 @@ export interface ChartOptions {
 export interface RegistryOptions {
   /** Authentication: none, a password, or a token of a token service. */
   auth?: 'none' | 'htpasswd' | 'token';
+  /** Address that the registry calls after each push, with this `Authorization`; none by default. */
+  notifies?: { url: string; authorization: string };
 }
 
 /** Starts a registry of its own that keeps everything in memory. */
-export async function startRegistry({ auth = 'none' }: RegistryOptions = {}): Promise<TestRegistry> {
+export async function startRegistry({ auth = 'none', notifies }: RegistryOptions = {}): Promise<TestRegistry> {
   const program = ['/usr/bin/docker-registry', '/usr/local/bin/docker-registry'].find((file) => existsSync(file));
   if (!program)
     throw new Error('These tests need a registry: `apt-get install --no-install-recommends docker-registry`.');
   const folder = mkdtempSync(path.join(tmpdir(), 'qd-registry-'));
   const tokens = auth === 'token' ? await startTokenServer(REGISTRY_USER) : null;
-  const child = startProgram(program, folder, auth, tokens);
+  const child = startProgram(program, folder, { auth, notifies }, tokens);
   const stop = async () => {
     if (child.exitCode === null && child.signalCode === null) {
       child.kill('SIGKILL');
@@ -90,7 +92,12 @@ export async function startRegistry({ auth = 'none' }: RegistryOptions = {}): Pr
   }
 }
 
-function startProgram(program: string, folder: string, auth: RegistryOptions['auth'], tokens: TokenServer | null) {
+function startProgram(
+  program: string,
+  folder: string,
+  { auth, notifies }: RegistryOptions,
+  tokens: TokenServer | null,
+) {
   writeFileSync(path.join(folder, 'htpasswd'), HTPASSWD);
   if (tokens) writeFileSync(path.join(folder, 'tokens.pem'), tokens.certificate);
   const access = {
@@ -113,12 +120,24 @@ function startProgram(program: string, folder: string, auth: RegistryOptions['au
     storage: { inmemory: {}, delete: { enabled: true }, cache: { blobdescriptor: 'inmemory' } },
     http: { addr: '127.0.0.1:0', secret: 'test' },
     ...access,
+    ...(notifies ? { notifications: { endpoints: [endpointOf(notifies)] } } : {}),
   };
   // JSON is valid YAML.
   const file = path.join(folder, 'config.yml');
   writeFileSync(file, JSON.stringify(configuration));
   return spawn(program, ['serve', file], { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env['PATH'] } });
 }
+
+/** Returns the endpoint of notifications, as docs/guides/container-images.md has it. */
+const endpointOf = ({ url, authorization }: NonNullable<RegistryOptions['notifies']>) => ({
+  name: 'quarterdeck',
+  url,
+  headers: { Authorization: [authorization] },
+  timeout: '5s',
+  threshold: 5,
+  backoff: '1s',
+  ignore: { actions: ['pull'], mediatypes: ['application/octet-stream'] },
+});
 
 /** Returns the port that the registry's output names. Throws with its whole output if it ends before that. */
 async function portOf(child: ChildProcess): Promise<number> {

@@ -1,10 +1,10 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
-/** Returns a self-signed certificate for `localhost` and its key, both PEM, for tests of what must be refused. */
-export function selfSigned(): { cert: string; key: string } {
+/** Returns a self-signed certificate for a host and its key, both PEM, for tests of what must be refused. */
+export function selfSigned(host = 'localhost'): { cert: string; key: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   const algorithm = sequence(oid('2a8648ce3d040302')); // ecdsa-with-SHA256
-  const name = sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from('localhost')))));
+  const name = sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from(host)))));
   const time = (date: string) => der(0x17, Buffer.from(date));
   const body = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),

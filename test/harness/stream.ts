@@ -123,7 +123,7 @@ export async function follow(url: string, token: string, headers: Record<string,
     await client.ended;
   };
   client.begun = async () => {
-    for (const end = Date.now() + 10_000; !client.begin; await sleep(2))
+    for (const end = Date.now() + 40_000; !client.begin; await sleep(2))
       if (Date.now() > end) throw new Error('The stream has not begun.');
   };
   client.until = async (wanted, milliseconds = 10_000) => {

@@ -52,7 +52,7 @@ describe('removing answers what is documented', () => {
 });
 
 /** Operations that tell callers without a signature nothing: to them there is nothing at the path. */
-const SILENT = ['receiveGitPush'];
+const SILENT = ['receiveGitPush', 'receiveRegistryCall'];
 
 describe('a wrong request', () => {
   test.each(by((route) => route.path.includes('Id}')))('for what is not there: %s', async (_name, route) => {

@@ -154,6 +154,13 @@ const ABSENT: Record<string, (world: World) => Example> = {
   updateBlueprint: () => ({ body: BLUEPRINT, refused: 404 }),
 };
 
+const CREDENTIAL = { id: 'AAAA', rawId: 'AAAA', type: 'public-key' };
+const CREATED_CREDENTIAL = { ...CREDENTIAL, response: { clientDataJSON: 'e30', attestationObject: 'oA' } };
+const USED_CREDENTIAL = {
+  ...CREDENTIAL,
+  response: { clientDataJSON: 'e30', authenticatorData: 'AAAA', signature: 'AAAA' },
+};
+
 /** Example calls by operation id, without the path. */
 export const EXAMPLES: Record<string, (world: World) => Example> = {
   editAccountInformation: () => ({ body: { communication_email: 'ada@example.com' } }),
@@ -162,6 +169,23 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   redeemSignInLink: (world) => ({
     body: { secret: world.linkSecret, name: fresh('ada').replace(' ', '-'), password: 'correct horse battery' },
   }),
+  // Without a mail server; what it answers with one is tested in src/resources/sign-in.
+  requestSignInLink: () => ({ body: { email: 'ada@example.com' }, refused: 403 }),
+  editAccountAddress: () => ({ body: { email: 'ada@example.com' }, refused: 403 }),
+  deleteAccountAddressChange: () => ({ refused: 404 }),
+  confirmAccountAddress: (world) => ({ body: { secret: world.linkSecret }, refused: 404 }),
+  // Browsers make no passkeys at the address of these tests, which has no name; what is answered at one is tested in src/resources/sign-in.
+  beginPasskeySignIn: () => ({ refused: 403 }),
+  signInWithPasskey: () => ({ body: { credential: USED_CREDENTIAL }, refused: 403 }),
+  beginPasskeyByLink: (world) => ({ body: { secret: world.linkSecret, name: 'ada' }, refused: 403 }),
+  redeemLinkWithPasskey: (world) => ({
+    body: { secret: world.linkSecret, passkey_name: 'laptop', credential: CREATED_CREDENTIAL },
+    refused: 403,
+  }),
+  beginAccountPasskey: () => ({ refused: 403 }),
+  createAccountPasskey: () => ({ body: { name: 'laptop', credential: CREATED_CREDENTIAL }, refused: 403 }),
+  editAccountPasskey: () => ({ body: { name: 'phone' }, refused: 403 }),
+  deleteAccountPasskey: () => ({ refused: 403 }),
   // These are for sessions; what they answer there is tested in src/resources/sign-in.
   acceptInvitationByLink: (world) => ({ body: { secret: world.invitationSecret }, refused: 403 }),
   editAccountPassword: () => ({
@@ -230,6 +254,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   createMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
   editMcpServer: () => ({ body: { name: fresh('tools'), url: 'https://mcp.example.com/mcp' } }),
   createContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'DOCKER_HUB', config: {} } }),
+  createContainerRegistryWebhook: () => ({}),
   editContainerRegistry: () => ({ body: { name: fresh('registry'), kind: 'ECR', config: {} } }),
   // The registry needs a role of AWS that the program cannot assume.
   getContainerVersions: () => ({ refused: 400 }),
@@ -322,6 +347,7 @@ export const EXAMPLES: Record<string, (world: World) => Example> = {
   callAgenticWorkflowWebhook: () => ({ body: {}, refused: 409 }),
   // No webhook has the address, and the call no signature.
   receiveGitPush: () => ({ body: {}, refused: 404 }),
+  receiveRegistryCall: () => ({ body: {}, refused: 404 }),
   linkApplicationToDatabase: () => ({ body: { key: key() }, refused: 409 }),
   addBackupDatabase: (world) => ({
     path: `/database/${world.runningDatabaseId}/backup`,

@@ -49,7 +49,7 @@ describe('last_deployment_state, the one field that watching clients read', () =
     const status = async () => ok(await admin.get(`/environment/${environment}/status`), 200);
     expect(await status()).toMatchObject({ state: 'READY', last_deployment_state: 'READY' });
     await makeContainer(admin, environment);
-    ok(await admin.post(`/environment/${environment}/stop?wait=20`), 200);
+    ok(await admin.post(`/environment/${environment}/stop?wait=40`), 200);
     expect(await status()).toMatchObject({ state: 'STOPPED', last_deployment_state: 'STOPPED' });
     const requested = ok(await admin.post(`/environment/${environment}/deploy`), 200);
     expect(requested.last_deployment_state).toBe(requested.state);
@@ -75,7 +75,7 @@ describe('last_deployment_state, the one field that watching clients read', () =
       }),
       201,
     );
-    const planned = ok(await admin.post(`/terraform/${service.id}/deploy?wait=20`, { action: 'PLAN' }), 200);
+    const planned = ok(await admin.post(`/terraform/${service.id}/deploy?wait=40`, { action: 'PLAN' }), 200);
     expect(planned.state).not.toMatch(/ERROR/);
     const after = ok(await admin.get(`/environment/${environment}/status`), 200);
     expect(after.last_deployment_state).toBe('DEPLOYED');

@@ -23,7 +23,7 @@ const statusOf = async (admin: Actor, id: string) => ok(await admin.get(`/applic
 /** Creates an environment with a healthy, running application, and an application in an earlier stage whose branch does not exist. */
 async function makeMixed(admin: Actor) {
   const { environment, application: healthy } = await makeExample(admin);
-  ok(await admin.post(`/environment/${environment.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/environment/${environment.id}/deploy?wait=40`), 200);
   const repository = repositories.make();
   repository.commit({ Dockerfile: 'FROM scratch' });
   const broken = await make(admin, environment.id, { git_repository: { url: repository.url, branch: MISSING } });
@@ -37,7 +37,7 @@ describe('a service whose source is not there', () => {
     const admin = await app.organization();
     const { environment, healthy, broken } = await makeMixed(admin);
     const before = engine.runtime.specOf(healthy.id)!.identity.generation;
-    const status = ok(await admin.post(`/environment/${environment}/deploy?wait=20`), 200);
+    const status = ok(await admin.post(`/environment/${environment}/deploy?wait=40`), 200);
     const log_url = `/environment/${environment}/logs?version=${status.last_deployment_id}`;
     const error = {
       code: 'SOURCE_UNAVAILABLE',
@@ -65,7 +65,7 @@ describe('a service whose source is not there', () => {
     const { environment, broken } = await makeMixed(admin);
     const url = { target_url: 'https://hooks.example.com/a', events: ['DEPLOYMENT_FAILED'], enabled: true };
     ok(await admin.post(`/organization/${admin.organizationId}/webhook`, url), 201);
-    ok(await admin.post(`/environment/${environment}/deploy?wait=20`), 200);
+    ok(await admin.post(`/environment/${environment}/deploy?wait=40`), 200);
     const error = { code: 'SOURCE_UNAVAILABLE', step: null, message: expect.stringContaining(MISSING) };
     const [execution] = ok(await admin.get(`/environment/${environment}/deploymentHistoryV2`), 200).results;
     const services = execution.stages.flatMap((stage: any) => stage.services);
@@ -107,7 +107,7 @@ describe('a service that its cluster cannot run', () => {
     await app.db.updateTable('cluster').set({ runtime: 'docker' }).where('organization_id', '=', admin.organizationId).execute(); // prettier-ignore
     const alone = ok(await admin.post(`/helm/${helm.id}/deploy`), 400);
     expect(alone.message).toContain("can't run this: chart runs on Kubernetes only");
-    const status = ok(await admin.post(`/environment/${environment.id}/deploy?wait=20`), 200);
+    const status = ok(await admin.post(`/environment/${environment.id}/deploy?wait=40`), 200);
     expect(status.error).toMatchObject({ code: 'CLUSTER_UNABLE', service: { id: helm.id, name: 'chart' } });
     expect(await statusOf(admin, healthy.id)).toMatchObject({ state: 'DEPLOYED' });
     expect(ok(await admin.get(`/helm/${helm.id}/status`), 200)).toMatchObject({
@@ -115,7 +115,7 @@ describe('a service that its cluster cannot run', () => {
       error: { code: 'CLUSTER_UNABLE', message: expect.stringContaining('chart runs on Kubernetes only') },
     });
     const selected = { applications: [{ application_id: healthy.id }], helms: [{ id: helm.id }] };
-    expect(ok(await admin.post(`/environment/${environment.id}/service/deploy?wait=20`, selected), 200).state).toBe(
+    expect(ok(await admin.post(`/environment/${environment.id}/service/deploy?wait=40`, selected), 200).state).toBe(
       'DEPLOYMENT_ERROR',
     );
   });
@@ -128,7 +128,7 @@ describe('an instance that does not get ready', () => {
     const url = `/application/${application.id}`;
     ok(await admin.post(`${url}/environmentVariable`, { key: 'FAIL_START', value: '{{PASSWORD}}' }), 201);
     ok(await admin.post(`${url}/secret`, { key: 'PASSWORD', value: 'very-secret-value' }), 201);
-    const status = ok(await admin.post(`${url}/deploy?wait=20`), 200);
+    const status = ok(await admin.post(`${url}/deploy?wait=40`), 200);
     expect(status).toMatchObject({ state: 'DEPLOYMENT_ERROR', error: { code: 'NOT_READY', step: 'DEPLOYMENT' } });
     const { results } = ok(await admin.get(`${url}/log`), 200);
     expect(results).toMatchObject([{ message: expect.stringContaining('cannot start: FAIL_START'), pod_name: expect.any(String) }]); // prettier-ignore
@@ -140,7 +140,7 @@ describe('an instance that does not get ready', () => {
     const admin = await app.organization();
     const { environment } = await makeExample(admin);
     const missing = await make(admin, environment.id, { dockerfile_path: 'nowhere/Dockerfile' });
-    const build = ok(await admin.post(`/application/${missing.id}/deploy?wait=20`), 200);
+    const build = ok(await admin.post(`/application/${missing.id}/deploy?wait=40`), 200);
     expect(build.error).toMatchObject({
       code: 'BUILD_FAILED',
       step: 'BUILD',
@@ -149,7 +149,7 @@ describe('an instance that does not get ready', () => {
     });
     const looped = await make(admin, environment.id);
     ok(await admin.post(`/application/${looped.id}/environmentVariable`, { key: 'LOOP', value: '{{LOOP}}' }), 201);
-    const failed = ok(await admin.post(`/application/${looped.id}/deploy?wait=20`), 200);
+    const failed = ok(await admin.post(`/application/${looped.id}/deploy?wait=40`), 200);
     expect(failed.error).toMatchObject({
       code: 'VARIABLES_INVALID',
       message: expect.stringContaining('LOOP'),

@@ -13,7 +13,7 @@ export function worldsForRemovals(app: TestApp): (route: Route) => Promise<World
   const shared = new Map<string, Promise<World>>();
   return ({ method, path }) => {
     if (WHOLE.test(path)) return makeWorld(app);
-    const key = `${method} ${path.split('{').length}`;
+    const key = `${method} ${path.split('{').length} ${path.split('/').length}`;
     if (!shared.has(key)) shared.set(key, makeWorld(app));
     return shared.get(key)!;
   };

@@ -220,9 +220,7 @@ describe('§3 states and rules', () => {
     expect(queued).toMatchObject({
       state: expect.stringMatching(/^(DEPLOYMENT_QUEUED|WAITING_RUNNING|BUILDING|DEPLOYING)$/),
     });
-    await expect
-      .poll(async () => (await get(`/application/${app_id}/status`)).status, { timeout: 20_000 })
-      .toBe('RUNNING');
+    await expect.poll(async () => (await get(`/application/${app_id}/status`)).status).toBe('RUNNING');
   });
 
   test('§3.4 the hierarchy of variables and secrets', async () => {

@@ -2,6 +2,8 @@ begin;
 
 commit;
 
+delete from "address_link" where "user_id" = $;
+
 delete from "alert_receiver" where "organization_id" = $ and "id" = $;
 
 delete from "alert_rule" where "organization_id" = $ and "id" = $;
@@ -45,6 +47,10 @@ delete from "member_invitation" where "organization_id" = $ and lower(email) = $
 delete from "metadata_group" where "organization_id" = $ and "id" = $;
 
 delete from "project_deployment_rule" where "organization_id" = $ and "id" = $;
+
+delete from "recovery_link" where "user_id" = $;
+
+delete from "registry_webhook" where "organization_id" = $ and "registry_id" = $;
 
 delete from "role" where "organization_id" = $ and "id" = $;
 
@@ -138,11 +144,13 @@ insert into "mcp_server" ("id", "organization_id", "name", "description", "url",
 
 insert into "member" ("organization_id", "user_id", "role_id") values ($…);
 
-insert into "member_invitation" ("id", "secret_hash", "organization_id", "email", "role_id", "invited_by", "invited_with", "expires_at") values ($…);
+insert into "member_invitation" ("id", "secret_hash", "mail_secret_hash", "organization_id", "email", "role_id", "invited_by", "invited_with", "expires_at") values ($…);
 
 insert into "metadata_group" ("id", "organization_id", "kind", "name", "scopes", "entries") values ($…);
 
 insert into "organization" ("id", "name", "data_key") values ($…);
+
+insert into "passkey" ("id", "credential_id", "public_key", "sign_count", "name", "rp_id", "transports", "synced", "user_id") values ($…);
 
 insert into "preview" ("id", "organization_id", "pull_request_id", "source_id", "wanted", "status", "approved_commit", "approved_by", "approved_at", "outcome", "ended_at") values ($…);
 
@@ -151,6 +159,8 @@ insert into "project" ("id", "organization_id", "name", "description") values ($
 insert into "project_deployment_rule" ("id", "organization_id", "project_id", "name", "description", "mode", "cluster_id", "wildcard", "auto_stop", "timezone", "start_time", "stop_time", "weekdays", "position") values ($…, (select coalesce(max(position), -1) + 1 from project_deployment_rule where organization_id = $ and project_id = $));
 
 insert into "pull_request" ("id", "organization_id", "repository", "number", "state", "is_fork", "head_branch", "head_commit", "base_branch", "base_is_default", "provider", "title", "author", "head_repository", "changed_at") values ($…);
+
+insert into "registry_webhook" ("id", "organization_id", "registry_id", "secret") values ($…) returning *;
 
 insert into "role" ("id", "organization_id", "built_in", "name") values ($…), …;
 
@@ -364,6 +374,8 @@ select "id", "cluster_id", "url", "token" from "argo_cd" where "organization_id"
 
 select "id", "environment_id", "name" from "service" where "organization_id" = $ and "environment_id" = any($);
 
+select "id", "epoch", "read_only_since", "restored_at", "restored_from" from "installation";
+
 select "id", "is_default" from "cluster" where "organization_id" = $ order by "is_default" desc limit $;
 
 select "id", "mode" from "environment" where "organization_id" = $ and "project_id" = $ order by "cluster_id", "id" for update;
@@ -397,6 +409,8 @@ select "id", "organization_id", "name", "cloud_provider" from "cluster" where "o
 select "id", "stage_id" from "service" where "organization_id" = $ and "environment_id" = $;
 
 select "id", "stage_id", "kind", "is_skipped", "created_at", "updated_at" from "service" where "organization_id" = $ and "environment_id" = $ order by "created_at", "id";
+
+select "id", "user_id", "credential_id", "public_key", "sign_count", "name", "rp_id", "transports", "synced", "created_at", "last_used_at" from "passkey" where "user_id" = $ order by "created_at", "id";
 
 select "id", "user_id", "secret_hash", "expires_at" from "sign_in_link" where "id" = $;
 
@@ -462,6 +476,8 @@ select "r".*, "c"."runtime", case when s.id is not null then json_strip_nulls(js
 
 select "r".*, "c"."runtime", case when s.id is not null then json_strip_nulls(json_build_object( 'id', s.id, 'name', s.name, 'description', coalesce(s.description, ''), 'icon_uri', s.icon_uri, 'service_type', s.kind, 'project_id', p.id, 'project_name', p.name, 'environment_id', e.id, 'environment_name', e.name, 'cluster_id', e.cluster_id, 'job_type', case when "s"."kind" = any($) then case when "s"."spec" -> 'schedule' -> 'cronjob' is not null then 'CRON' else 'LIFECYCLE' end end)) end as "service", "e"."id" as "environment_id", "e"."mode", "c"."id" as "on_cluster_id", coalesce(e.project_id, r.target_project_id) as "project_id", array(select a.receiver_id from alert_rule_receiver a where a.rule_id = r.id order by a.receiver_id) as "receiver_ids", (select min(i.since) from alert_incident i where i.rule_id = r.id) as "starts_at", exists (select from alert_incident i where i.rule_id = r.id and i.fired_at is not null) as "fires", (exists (select from alert_message m where m.rule_id = r.id and m.status <> 'ENDED') or exists (select from alert_rule_receiver a join alert_receiver v on v.id = a.receiver_id where a.rule_id = r.id and array_position(array['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'], "r"."severity") >= coalesce(array_position(array['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'], upper(btrim("v"."severity"))), 0) and not a.is_current)) as "sends", exists (select from alert_rule_receiver a join alert_receiver v on v.id = a.receiver_id where a.rule_id = r.id and array_position(array['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'], "r"."severity") >= coalesce(array_position(array['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'], upper(btrim("v"."severity"))), 0)) as "has_receiver", (select v.name || ': ' || a.error from alert_rule_receiver a join alert_receiver v on v.id = a.receiver_id where a.rule_id = r.id and a.error is not null order by v.name, v.id limit 1) as "delivery_error" from "alert_rule" as "r" left join "service" as "s" on "s"."id" = "r"."target_id" and "s"."organization_id" = "r"."organization_id" left join "environment" as "e" on "e"."id" = coalesce(s.environment_id, r.target_id) and "e"."organization_id" = "r"."organization_id" left join "cluster" as "c" on "c"."id" = coalesce(e.cluster_id, r.target_id) and "c"."organization_id" = "r"."organization_id" left join "project" as "p" on "p"."id" = "e"."project_id" where "r"."organization_id" = any($) and "r"."id" = $;
 
+select "registry_webhook".*, "container_registry"."url" from "registry_webhook" inner join "container_registry" on "container_registry"."id" = "registry_webhook"."registry_id" and "container_registry"."organization_id" = "registry_webhook"."organization_id" where "registry_webhook"."id" = $;
+
 select "scope", "project_id", "environment_id", "service_id" from "variable" where "organization_id" = any($::uuid[]) and "id" = $;
 
 select "service"."id" from "service" inner join "environment" on "environment"."id" = "service"."environment_id" where "service"."organization_id" = $ and "service"."container_registry_id" = $ and "service"."kind" = $ and true order by "service"."created_at", "service"."id";
@@ -526,11 +542,11 @@ select "subject" from "user_account" where "id" = $;
 
 select "url", "cluster_id" from "argo_cd_mapping" where "organization_id" = $ and "argo_cd_id" = $ and "url" = $;
 
-select "user_id", "name", "password_hash", "password_salt", "memory_kib", "passes" from "sign_in" where "user_id" = $;
+select "user_id", "name", "email", "password_hash", "password_salt", "memory_kib", "passes" from "sign_in" where "user_id" = $;
 
-select "user_id", "name", "password_hash", "password_salt", "memory_kib", "passes" from "sign_in" where "user_id" = $ for update;
+select "user_id", "name", "email", "password_hash", "password_salt", "memory_kib", "passes" from "sign_in" where "user_id" = $ for update;
 
-select "user_id", "name", "password_hash", "password_salt", "memory_kib", "passes" from "sign_in" where lower(name collate "C") = $;
+select "user_id", "name", "email", "password_hash", "password_salt", "memory_kib", "passes" from "sign_in" where lower(name collate "C") = $;
 
 select "variable".*, "service"."name" as "service_name", "service"."kind" as "service_kind" from "variable" left join "service" on "service"."id" = "variable"."service_id" where "variable"."organization_id" = $ and "variable"."project_id" = $ and "variable"."id" in ( with recursive chain (id, source_id) as ( select id, coalesce(overridden_id, aliased_id) from variable where id = $ union select v.id, coalesce(v.overridden_id, v.aliased_id) from variable v join chain on v.id = chain.source_id ) select id from chain) order by "variable"."created_at", "variable"."id";
 
@@ -552,7 +568,7 @@ select "x"."id", "x"."event", "x"."deployment_id", "x"."scheduled_at", "x"."atte
 
 select "x"."id", "x"."event", "x"."deployment_id", "x"."scheduled_at", "x"."attempts", "x"."exit_code", "x"."signal", "x"."reason", "x"."error", "x"."created_at", "x"."started_at", "x"."environment_id", "d"."number", case when x.state = 'RUNNING' and x.scheduled_at is null and coalesce(d.status, 'ENDED') = 'ENDED' then 'CANCELED' else x.state end as "state", coalesce(x.ended_at, case when x.scheduled_at is null then d.ended_at end) as "ended_at", ((select count(*) as "total" from (select "x"."id", "x"."event", "x"."deployment_id", "x"."scheduled_at", "x"."attempts", "x"."exit_code", "x"."signal", "x"."reason", "x"."error", "x"."created_at", "x"."started_at", "x"."environment_id", "d"."number", case when x.state = 'RUNNING' and x.scheduled_at is null and coalesce(d.status, 'ENDED') = 'ENDED' then 'CANCELED' else x.state end as "state", coalesce(x.ended_at, case when x.scheduled_at is null then d.ended_at end) as "ended_at" from "job_execution" as "x" left join "deployment" as "d" on "d"."id" = "x"."deployment_id" where "x"."organization_id" = $ and "x"."service_id" = $ and "x"."discarded" = $) as "all")) as "page_total" from "job_execution" as "x" left join "deployment" as "d" on "d"."id" = "x"."deployment_id" where "x"."organization_id" = $ and "x"."service_id" = $ and "x"."discarded" = $ order by "x"."created_at" desc, "x"."id" limit $ offset $;
 
-select (select count(*) from member where organization_id = $ and role_id = $) as members, (select count(*) from api_token where organization_id = $ and role_id = $) as tokens, (select count(*) from member_invitation where organization_id = $ and role_id = $) as invitations;
+select (select count(*) from member where organization_id = $ and role_id = $) as members, (select count(*) from api_token where organization_id = $ and role_id = $) as tokens, (select count(*) from member_invitation where organization_id = $ and role_id = $) as invitations, (select count(*) from enterprise_group where organization_id = $ and role_id = $) + (select count(*) from enterprise_connection where organization_id = $ and default_role_id = $) as groups;
 
 select (select count(*) from service where service.organization_id = metadata_group.organization_id and (coalesce(service.spec -> 'labels_groups', '[]'::jsonb) || coalesce(service.spec -> 'annotations_groups', '[]'::jsonb)) ? metadata_group.id::text) + (select count(*) from cluster where cluster.organization_id = metadata_group.organization_id and cluster.spec -> 'labels_groups' @> jsonb_build_array(jsonb_build_object('id', metadata_group.id::text))) as "uses" from "metadata_group" where "organization_id" = $ and "id" = $;
 
@@ -615,6 +631,8 @@ select * from "metadata_group" where "organization_id" = any($) and "kind" = $ a
 select * from "project_deployment_rule" where "organization_id" = $ and "project_id" = $ and "id" = $ order by "position";
 
 select * from "project_deployment_rule" where "organization_id" = $ and "project_id" = $ order by "position";
+
+select * from "registry_webhook" where "organization_id" = $ and "registry_id" = $;
 
 select * from "role" where "organization_id" = $ and "built_in" = $ and "name" = $;
 
@@ -822,7 +840,7 @@ update "job_execution" set "discarded" = $ where "organization_id" = $ and "serv
 
 update "mcp_server" set "name" = $, "description" = $, "url" = $, "headers" = $, "header_names" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
-update "member_invitation" set "secret_hash" = $ where "invited_by" = $;
+update "member_invitation" set "secret_hash" = $, "mail_secret_hash" = $ where "invited_by" = $;
 
 update "metadata_group" set "name" = $, "scopes" = $, "entries" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 

@@ -44,11 +44,15 @@ const UNSCOPED: [part: RegExp, reason: string][] = [
   [/^select session\.id as session_id/, 'whose session it is says the session'],
   [/^select "invitation"\..* where "invitation"\."id" = \$$/, 'the secret of the link is the credential of its reader'],
   [
+    /from "registry_webhook" inner join .* where "registry_webhook"\."id" = \$$/,
+    'the secret of the webhook is the credential of the registry that calls',
+  ],
+  [
     /^select "organization_id" from "member" where "user_id" = \$/,
     'each organization of a person is told of their password',
   ],
   [
-    /^update "member_invitation" set "secret_hash" = \$ where "invited_by" = \$$/,
+    /^update "member_invitation" set "secret_hash" = \$, "mail_secret_hash" = \$ where "invited_by" = \$$/,
     'links that a person sent end with their password, in each organization',
   ],
 ];

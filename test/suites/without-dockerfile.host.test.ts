@@ -49,6 +49,39 @@ async function deploy(name: string) {
   return { id, ...(await program.ask('POST', `/application/${id}/deploy?wait=240`)) };
 }
 
+/** Programs of one repository: their folder, command and answer, and the programs that the machine must have. */
+const WORKSPACES = [
+  { name: 'npm', root_path: '/apps/web', words: [], programs: ['node', 'npm'], answer: 'Hello from a workspace' },
+  { name: 'go', root_path: '/', words: ['web'], programs: ['go'], answer: 'Hello from one of several programs' },
+  { name: 'go', root_path: '/cmd/web', words: [], programs: ['go'], answer: 'Hello from one of several programs' },
+  {
+    name: 'uv',
+    root_path: '/services/api',
+    words: [],
+    programs: ['python3', 'uv'],
+    answer: 'Hello from a workspace of uv',
+  },
+];
+
+test.each(WORKSPACES)(
+  'the program of a repository of several, $name at $root_path, is deployed, or says which program the machine lacks',
+  async ({ name, root_path, words, programs, answer }) => {
+    const missing = programs.filter((one) => findProgram(one) === null);
+    const { id } = await program.ask('POST', `/environment/${environment}/application`, {
+      name: `${name}${root_path}`.replaceAll('/', '-'),
+      git_repository: { ...repositoryOf(`../workspaces/${name}`), root_path },
+      arguments: words,
+      ports: [{ internal_port: 3000, publicly_accessible: true, protocol: 'HTTP' }],
+    });
+    const { state, error } = await program.ask('POST', `/application/${id}/deploy?wait=240`);
+    if (missing.length > 0)
+      return expect(JSON.stringify(error)).toContain(`This machine has no ${missing.join(' ')}: install it`);
+    expect(state, JSON.stringify(error, null, 1)).toBe('DEPLOYED');
+    expect(await ask(id, '/')).toBe(`200 ${answer}\n`);
+  },
+  300_000,
+);
+
 function ask(id: string, route: string): Promise<string> {
   const { proxyPort: port } = program.running.settings;
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -101,3 +134,34 @@ test('the Dockerfile that is made is shown before anything is stored; committed,
   expect(await program.ask('POST', `/application/${id}/deploy?wait=240`)).toMatchObject({ state: 'DEPLOYED' });
   expect(await ask(id, '/')).toBe('200 Hello from Node.js\n');
 }, 120_000);
+
+test('jobs run the command of the Procfile that is for jobs, or the one that they name, and have no port', async () => {
+  const repository = program.makeRepository();
+  const report = 'console.log(`report ${process.argv[2]} ${process.env.PORT}`);\n';
+  const files = { ...filesOf(path.join(EXAMPLES, 'node')), 'report.js': report };
+  repository.commit({ ...files, Procfile: 'web: node server.js\njob: node report.js daily\n' });
+  const git_repository = { url: repository.url, branch: 'main' };
+  const run = async (name: string, schedule: object) => {
+    const body = { name, source: { docker: { git_repository } }, schedule, healthchecks: {} };
+    const { id } = await program.ask('POST', `/environment/${environment}/job`, body);
+    const event = 'cronjob' in schedule ? '&forceEvent=CRON' : '';
+    const { state, error } = await program.ask('POST', `/job/${id}/deploy?wait=120${event}`);
+    const [execution] = (await program.ask('GET', `/job/${id}/execution`)).results;
+    const log = execution && (await program.ask('GET', `/job/${id}/execution/${execution.id}/log`)).results;
+    return { state, error, lines: (log ?? []).map(({ message }: { message: string }) => message) };
+  };
+  const scheduled_at = '0 3 * * *';
+  expect(await run('made', { cronjob: { scheduled_at } })).toMatchObject({
+    lines: expect.arrayContaining(['report daily undefined']),
+  });
+  const named = { arguments: ['node', 'report.js', 'weekly'] };
+  expect(await run('named', { cronjob: { scheduled_at, ...named } })).toMatchObject({
+    lines: expect.arrayContaining(['report weekly undefined']),
+  });
+  expect(await run('lifecycle', { on_start: { entrypoint: 'node', arguments: ['report.js', 'first'] } })).toMatchObject(
+    {
+      state: 'DEPLOYED',
+      lines: expect.arrayContaining(['report first undefined']),
+    },
+  );
+}, 240_000);

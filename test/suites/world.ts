@@ -14,6 +14,7 @@ import { findServiceById } from '#services/service/queries.ts';
 import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 import { makeExample } from '#test/harness/engine.ts';
 import { makeLink } from '#resources/sign-in/links.ts';
+import { insertPasskey } from '#resources/sign-in/passkeys/queries.ts';
 import { SAMPLES } from './kinds/samples.ts';
 
 /** Organization with one of each thing that a path of the API names. */
@@ -190,9 +191,12 @@ export async function makeWorld(app: TestApp, wait = 0): Promise<World> {
   values.slug = workflow.slug;
   // No webhook has the id: what a provider calls is tested in src/services/pushes.
   values.gitWebhookId = newId();
+  // Calls of registries are tested in src/services/moved-tags.
+  values.registryWebhookId = newId();
   values.variableId = values['application/environmentVariableId']!;
-  const { sessionId, ...people } = await peopleOf(app, admin, stranger);
+  const { sessionId, passkeyId, ...people } = await peopleOf(app, admin, stranger);
   values.sessionId = sessionId;
+  values.passkeyId = passkeyId;
   return {
     admin,
     stranger,
@@ -217,9 +221,25 @@ async function peopleOf(app: TestApp, admin: Actor, stranger: Actor) {
   return {
     signIn,
     sessionId: sessionId as string,
+    passkeyId: await passkeyOf(app, admin),
     linkSecret: await linkOf(stranger),
     invitationSecret: fragmentOf(link),
   };
+}
+
+/** Stores a passkey of another address: the one of these tests has none. */
+async function passkeyOf(app: TestApp, { userId }: Actor): Promise<string> {
+  const id = newId();
+  const bytes = { credential_id: Buffer.from(id), public_key: Buffer.from('key'), sign_count: 0 };
+  await insertPasskey(app.db, userId, {
+    id,
+    ...bytes,
+    name: 'laptop',
+    rp_id: 'qd.example.com',
+    transports: [],
+    synced: false,
+  });
+  return id;
 }
 
 const fragmentOf = (url: string): string => new URL(url).hash.slice(1);
@@ -297,6 +317,12 @@ async function rulesOf(
   return { 'project/deploymentRuleId': rule.id, 'environment/deploymentRuleId': own.id };
 }
 
+async function registryWithWebhook(admin: Actor, url: string, body: object): Promise<string> {
+  const { id } = await make(admin, `${url}/containerRegistry`, body);
+  await make(admin, `${url}/containerRegistry/${id}/webhook`, {});
+  return id;
+}
+
 async function organizationThings(admin: Actor): Promise<Values> {
   const url = `/organization/${admin.organizationId}`;
   // Uses a role of AWS that this program cannot assume: no registry is ever asked.
@@ -312,7 +338,7 @@ async function organizationThings(admin: Actor): Promise<Values> {
     policyApiTokenId: (await make(admin, `${url}/policyApiToken`, policy)).id,
     gitTokenId: (await make(admin, `${url}/gitToken`, gitToken)).id,
     mcpServerId: (await make(admin, `${url}/mcpServer`, { name: 'tools', url: 'https://mcp.example.com' })).id,
-    containerRegistryId: (await make(admin, `${url}/containerRegistry`, registry)).id,
+    containerRegistryId: await registryWithWebhook(admin, url, registry),
     helmRepositoryId: (await make(admin, `${url}/helmRepository`, charts)).id,
     labelsGroupId: (await make(admin, `${url}/labelsGroups`, { name: 'labels', labels: [] })).id,
     annotationsGroupId: (await make(admin, `${url}/annotationsGroups`, { name: 'a', annotations: [], scopes: [] })).id,

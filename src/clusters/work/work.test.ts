@@ -47,7 +47,7 @@ async function makeCluster(admin: Actor, runtime = 'fake') {
 }
 
 const deployAndWait = async (admin: Actor, url: string, query = '') =>
-  ok(await admin.post(`${url}/deploy?wait=10${query}`), 200);
+  ok(await admin.post(`${url}/deploy?wait=40${query}`), 200);
 
 const clusterOf = async (admin: Actor, id: string) =>
   ok(await admin.get(`/organization/${admin.organizationId}/cluster`), 200).results.find((one: any) => one.id === id);
@@ -185,7 +185,7 @@ users: [{name: u, user: {token: t0ken}}]`;
     await deployAndWait(admin, cluster.url);
     await first.stop();
     work({ ...FINE, description: 'engine 2.0' });
-    const status = ok(await admin.post(`/cluster/${cluster.id}/upgrade?wait=10`), 200);
+    const status = ok(await admin.post(`/cluster/${cluster.id}/upgrade?wait=40`), 200);
     expect(status).toMatchObject({ status: 'DEPLOYED', reason: 'MAINTENANCE' });
     expect(await clusterOf(admin, cluster.id)).toMatchObject({ version: 'engine 2.0' });
     const { results } = ok(await admin.get(`${cluster.url}/logs`), 200);
@@ -199,7 +199,7 @@ describe('stopping a cluster', () => {
     const cluster = await makeCluster(admin);
     expect(ok(await admin.post(`${cluster.url}/stop`), 200).status).toBe('STOP_QUEUED');
     work(FINE);
-    expect(ok(await admin.post(`${cluster.url}/stop?wait=10`), 200)).toMatchObject({
+    expect(ok(await admin.post(`${cluster.url}/stop?wait=40`), 200)).toMatchObject({
       status: 'STOPPED',
       is_deployed: false,
     });
@@ -227,7 +227,7 @@ describe('stopping a cluster', () => {
     work(FINE);
     await vi.waitFor(
       async () => expect(ok(await admin.get(`${cluster.url}/status`), 200).status).toBe('STOP_ERROR'),
-      5000,
+      40_000,
     );
     const { results } = ok(await admin.get(`${cluster.url}/logs`), 200);
     expect(results.at(-1).error.user_log_message).toBe('1 service still runs: web.');
@@ -341,12 +341,12 @@ describe('the queue of work', () => {
     ok(await admin.post(`/application/${service.id}/deploy`), 200);
     expect(await claimDeployment(), 'behind the work that was asked for before it').toBeUndefined();
     const worker = work(() => new Promise(() => undefined));
-    await vi.waitFor(() => expect(worker.checkRuntime).toHaveBeenCalled(), 5000);
+    await vi.waitFor(() => expect(worker.checkRuntime).toHaveBeenCalled(), 40_000);
     ok(await admin.post(`/application/${service.id}/redeploy`), 200);
     expect(await claimDeployment(), 'beside work that runs').toBeUndefined();
     await worker.stop();
     const next = work(FINE);
-    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYED'), 5000);
+    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYED'), 40_000);
     await next.stop();
     await queue(admin, cluster.url);
     expect(await claimCluster(), 'behind the deployments that were asked for before it').toBeUndefined();
@@ -366,7 +366,7 @@ describe('the queue of work', () => {
       .where('id', '=', cluster.id)
       .execute();
     work(FINE);
-    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYED'), 5000);
+    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYED'), 40_000);
     expect(await eventsOf(cluster.id)).toContain('UNLOCK');
   });
 
@@ -382,7 +382,7 @@ describe('the queue of work', () => {
       old,
       new Lease(old.token, new AbortController()),
     );
-    await vi.waitFor(() => expect(checkRuntime).toHaveBeenCalled(), 15_000);
+    await vi.waitFor(() => expect(checkRuntime).toHaveBeenCalled(), 40_000);
     // As after a kill -9, or while a machine sleeps: the lease has run out.
     await app.db
       .updateTable('cluster_work')
@@ -390,7 +390,7 @@ describe('the queue of work', () => {
       .where('id', '=', old.id)
       .execute();
     work({ ...FINE, description: 'the successor' });
-    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYED'), 5000);
+    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYED'), 40_000);
     answer({ ok: false, description: 'too late', limits: [] });
     await expect(frozen).rejects.toThrow(ClaimLost);
     await expect(endWork(app.db, old, 'too late')).rejects.toThrow(ClaimLost);
@@ -408,7 +408,7 @@ describe('the queue of work', () => {
     const cluster = await makeCluster(admin);
     await queue(admin, cluster.url);
     const first = work(() => new Promise(() => undefined));
-    await vi.waitFor(() => expect(first.checkRuntime).toHaveBeenCalled(), 5000);
+    await vi.waitFor(() => expect(first.checkRuntime).toHaveBeenCalled(), 40_000);
     await first.stop();
     const row = await app.db
       .selectFrom('cluster_work')
@@ -417,7 +417,7 @@ describe('the queue of work', () => {
       .executeTakeFirstOrThrow();
     expect(row).toMatchObject({ status: 'RUNNING', attempts: 0, claim_token: null, lease_until: null });
     work(FINE);
-    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYED'), 5000);
+    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYED'), 40_000);
   });
 
   test('that takes its worker down again and again ends in an error', async () => {
@@ -430,7 +430,7 @@ describe('the queue of work', () => {
       .where('cluster_id', '=', cluster.id)
       .execute();
     const { checkRuntime } = work(FINE);
-    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYMENT_ERROR'), 5000);
+    await vi.waitFor(async () => expect((await clusterOf(admin, cluster.id)).status).toBe('DEPLOYMENT_ERROR'), 40_000);
     expect(checkRuntime).not.toHaveBeenCalled();
   });
 
@@ -440,7 +440,7 @@ describe('the queue of work', () => {
     await queue(admin, cluster.url);
     let answer: (report: ClusterReport) => void = () => undefined;
     const { checkRuntime, stop } = work(() => new Promise((resolve) => (answer = resolve)));
-    await vi.waitFor(() => expect(checkRuntime).toHaveBeenCalled(), 5000);
+    await vi.waitFor(() => expect(checkRuntime).toHaveBeenCalled(), 40_000);
     ok(await admin.delete(cluster.url), 204);
     answer(FINE);
     await stop();

@@ -36,6 +36,15 @@ describe('a message', () => {
     }
   });
 
+  test('names what it tells of, and services where it was stored before there was anything else', () => {
+    const content = { firing: subjects(1, 1), subjects: 'these git tokens' };
+    expect(textOf(content)).toContain('\nTrue of these git tokens: its last deployment has failed.');
+    expect(textOf({ ...content, firing: [], resolved: subjects(1, 1) })).toContain(
+      '\nNo longer true of these git tokens:',
+    );
+    expect(textOf({ firing: subjects(1, 1) })).toContain('\nTrue of these services:');
+  });
+
   test('names 20 services and counts the others', () => {
     const text = textOf({ firing: subjects(1, 25) });
     expect(text).toContain('service 20, since 2026-01-31 09:05 UTC\n… and 5 more');

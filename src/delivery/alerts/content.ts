@@ -1,7 +1,7 @@
 import { cut } from '#kernel/chat-text.ts';
 import type { MessagePart } from '#resources/alert-receiver/index.ts';
 
-/** Service that a message tells of; the times are ISO 8601. */
+/** Service, or other thing, that a message tells of; the times are ISO 8601. */
 interface Subject {
   id: string;
   name: string;
@@ -16,6 +16,8 @@ export interface Content {
   rule: string;
   severity: string;
   happened: string;
+  /** Name of all that fire, such as `these services`; absent in messages of releases that knew of services only. */
+  subjects?: string;
   summary: string | null;
   runbook_url: string | null;
   firing: Subject[];
@@ -54,12 +56,13 @@ function limited(content: Content): Content {
 }
 
 /** Returns the text of a message. Its head has what applies to all services, so that a message that is cut loses names only. */
-export function partsOf({ rule, severity, happened, summary, runbook_url, firing, resolved }: Content): MessagePart[] {
+export function partsOf(content: Content): MessagePart[] {
+  const { rule, severity, happened, subjects = 'these services', summary, runbook_url, firing, resolved } = content;
   const fires = firing.length > 0;
   return [
     { text: fires ? `${severity}: ` : 'Resolved: ' },
     { text: rule, foreign: true },
-    { text: `${fires ? '\nTrue of these services: ' : '\nNo longer true of these services: '}${happened}.` },
+    { text: `\n${fires ? 'True' : 'No longer true'} of ${subjects}: ${happened}.` },
     ...(summary ? [{ text: '\n' }, { text: cut(summary, MOST_CHARACTERS), foreign: true }] : []),
     ...(runbook_url ? [{ text: `\nRunbook: ${runbookOf(new URL(runbook_url))}` }] : []),
     ...linesOf(firing),

@@ -2,9 +2,18 @@ import { findMakerPrincipal } from '#platform/access/makers.ts';
 import { permits, type Principal } from '#platform/access/principal.ts';
 import { inTransaction, systemContext, type Context, type Platform } from '#platform/context.ts';
 import type { Transaction } from '#platform/database/index.ts';
-import { editLocations, findTarget, locationOf, MEASURES, type Measure } from '#resources/alert-rule/index.ts';
+import {
+  editLocations,
+  findTarget,
+  isShared,
+  locationOf,
+  MEASURES,
+  subjectsOf,
+  type Measure,
+} from '#resources/alert-rule/index.ts';
 import { merge, type Content } from '#delivery/alerts/content.ts';
 import { measure } from '#delivery/alerts/measure.ts';
+import { measureShared } from '#delivery/alerts/measure-shared.ts';
 import * as queries from '#delivery/alerts/queries.ts';
 
 /** Channel that wakes the workers that send messages. */
@@ -43,8 +52,9 @@ export const evaluateRule = (platform: Platform, claim: queries.RuleClaim): Prom
 
 /** Compares what is found now with what was found before, and stores the messages that follow. */
 async function compare(context: Context, db: Transaction, rule: queries.DueRule, maker: Principal): Promise<void> {
-  const found = await measure(db, rule);
-  const visible = found.filter((one) => permits(maker, 'service.read', locationOf(rule.organization_id, one)));
+  const { promql } = rule.condition;
+  const found = isShared(promql) ? await measureShared(context, rule, promql) : await measure(db, rule);
+  const visible = found.filter((one) => permits(maker, one.reads, locationOf(rule.organization_id, one)));
   const holding = visible.filter(({ holds }) => holds === true);
   await queries.keepIncidents(db, rule, holding);
   const stored = await queries.listIncidents(db, rule);
@@ -111,6 +121,7 @@ function contentFor(
     rule: rule.name,
     severity: rule.severity,
     happened: MEASURES[rule.condition.promql as Measure],
+    subjects: subjectsOf(rule.condition.promql),
     summary: rule.presentation.summary ?? null,
     runbook_url: rule.presentation.runbook_url ?? null,
     firing: (is_current ? fires : [...standing, ...fires]).map(subjectOf),

@@ -79,6 +79,12 @@ export function createAlertDelivery({ platform, nodeId, outgoing, times = {} }: 
   );
 }
 
+/** Creates the loops that evaluate rules and send their messages. */
+export const createAlertLoops = (options: AlertDeliveryOptions) => [
+  createAlertDelivery(options),
+  createAlertEvaluation(options.platform, options.nodeId),
+];
+
 /** Recurring tasks of alerts. */
 export const ALERT_TASKS: RecurringTask[] = [
   {

@@ -148,6 +148,7 @@ describe('what instances take', () => {
       await minute(ago, { restarts });
     expect(await found('restarts', 3, 'ABOVE')).toEqual([service]);
     expect(await found('restarts', 4, 'ABOVE')).toEqual([]);
+    expect(await found('restarts', 3.5, 'ABOVE')).toEqual([service]);
     expect(await found('restarts', 4, 'ABOVE_OR_EQUAL')).toEqual([service]);
     await app.db.updateTable('service').set({ wanted: 'stopped' }).where('id', '=', service).execute();
     expect(await found('restarts', 3, 'ABOVE')).toEqual([]);
@@ -186,6 +187,49 @@ describe('what instances take', () => {
       expect(await states()).toEqual([]);
     },
   );
+});
+
+describe('requests of a service', () => {
+  beforeEach(async () => {
+    await app.db.deleteFrom('service_requests').execute();
+    await app.db.updateTable('service').set({ wanted: 'running' }).where('id', '=', service).execute();
+  });
+
+  /** Stores a minute with 120 requests. A tenth failed, and 96 of 100 were answered within 5 to 10 ms. */
+  const minute = (ago: number, statuses = [0, 100, 0, 8, 12], latencies = [0, 115, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]) =>
+    sql`insert into service_requests (organization_id, service_id, resolution, at, seconds, statuses, latencies)
+      values (${organization}, ${service}, 60, ${new Date(Date.now() - ago * 60_000)}, 60, ${statuses}::bigint[], ${latencies}::bigint[])`.execute(app.db); // prettier-ignore
+
+  test.each([
+    ['requests_per_second', 'ABOVE', 1.9, 2],
+    ['requests_per_second', 'ABOVE_OR_EQUAL', 2, 2.1],
+    ['requests_per_second', 'BELOW', 2.1, 2],
+    ['error_percent', 'ABOVE', 9.9, 10],
+    ['error_percent', 'ABOVE_OR_EQUAL', 10, 10.1],
+    ['latency_p95_ms', 'ABOVE', 9, 10],
+  ])('%s %s is compared with those of the last minute', async (name, operator, holds, does_not) => {
+    expect(await found(name, holds, operator)).toEqual([]);
+    await minute(1);
+    await minute(2, [0, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    expect(await found(name, holds, operator)).toEqual([service]);
+    expect(await found(name, does_not, operator)).toEqual([]);
+  });
+
+  test('where there are none, nothing fails and nothing is slow', async () => {
+    await minute(1, [0, 0, 0, 0, 0], []);
+    expect(await found('error_percent', 0, 'ABOVE')).toEqual([]);
+    expect(await found('latency_p95_ms', 1, 'ABOVE')).toEqual([]);
+    expect(await found('requests_per_second', 1, 'BELOW')).toEqual([service]);
+  });
+
+  test('are not found once they are no longer the present, or the service is stopped', async () => {
+    await minute(4);
+    expect(await found('error_percent', 1, 'ABOVE')).toEqual([]);
+    await minute(1);
+    expect(await found('error_percent', 1, 'ABOVE')).toEqual([service]);
+    await app.db.updateTable('service').set({ wanted: 'stopped' }).where('id', '=', service).execute();
+    expect(await found('error_percent', 1, 'ABOVE')).toEqual([]);
+  });
 });
 
 test('a managed database is found whose last good backup is too old, counted from its making where there is none', async () => {

@@ -1,8 +1,12 @@
 import type { RawBuilder } from 'kysely';
+import { LATENCY_BOUNDS_MS } from '#kernel/latency-classes.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 import type { Finding } from '#delivery/alerts/finding.ts';
-import type { Measure } from '#resources/alert-rule/index.ts';
+import type { Measure, SharedMeasure } from '#resources/alert-rule/index.ts';
 import type { DueRule } from '#delivery/alerts/queries.ts';
+
+/** Measure of a service. */
+type ServiceMeasure = Exclude<Measure, SharedMeasure>;
 
 /** Time from which on a measurement counts as the present. */
 const IS_PRESENT = sql`clock_timestamp() - interval '3 minutes'`;
@@ -11,7 +15,7 @@ const IS_PRESENT = sql`clock_timestamp() - interval '3 minutes'`;
  * Statements on the service `s` that return `holds`, `since`, `detail` and `part` in one row. Without a row, or with null in `holds`, nothing
  * is known. `i` is what the rule has found at the service before, if anything. `crosses` compares with the threshold.
  */
-const CONDITIONS: Record<Measure, (threshold: number, crosses: RawBuilder<unknown>) => RawBuilder<unknown>> = {
+const CONDITIONS: Record<ServiceMeasure, (threshold: number, crosses: RawBuilder<unknown>) => RawBuilder<unknown>> = {
   // A cancel says nothing of whether the service can be deployed.
   deployment_failed: () => sql`select d.state like '%ERROR' as holds, d.ended_at as since,
       'deployment ' || d.number || ' ended with ' || d.state || coalesce(': ' || (d.error_cause ->> 'summary'), '') as detail, null as part
@@ -54,7 +58,7 @@ const CONDITIONS: Record<Measure, (threshold: number, crosses: RawBuilder<unknow
   restarts: (
     count,
     crosses,
-  ) => sql`select case when s.wanted = 'running' then sum(t.more) ${crosses} ${count} else false end as holds,
+  ) => sql`select case when s.wanted = 'running' then sum(t.more) ${crosses} ${count}::float8 else false end as holds,
       max(t.at) filter (where t.more > 0) as since, 'its instances restarted ' || sum(t.more) || ' times within ten minutes' as detail, null as part
     from (select m.at, greatest(0, m.restarts - lag(m.restarts) over (order by m.at)) as more from service_metric m
       where m.service_id = s.id and m.resolution = 60 and m.at > clock_timestamp() - interval '10 minutes') t
@@ -68,6 +72,24 @@ const CONDITIONS: Record<Measure, (threshold: number, crosses: RawBuilder<unknow
     from (select max(r.created_at) as last, coalesce(max(r.created_at), s.created_at) + make_interval(secs => ${hours * 3600}) as due_at
       from database_backup r where r.database_id = s.id and r.status = 'READY') b
     where s.spec ->> 'mode' = 'MANAGED'`,
+  requests_per_second: (rate, crosses) =>
+    ofRequests(
+      sql`m.total / nullif(m.seconds, 0)`,
+      sql`${crosses} ${rate}`,
+      (value) => sql`round(${value}, 2) || ' requests per second'`,
+    ),
+  error_percent: (percent, crosses) =>
+    ofRequests(
+      sql`case when m.total = 0 then 0 else 100.0 * m.failed / m.total end`,
+      sql`${crosses} ${percent}`,
+      (value) => sql`round(${value}, 1) || ' % of ' || m.total || ' answers were 5xx'`,
+    ),
+  latency_p95_ms: (milliseconds, crosses) =>
+    ofRequests(
+      sql`case when m.total = 0 then 0 else latency_quantile(m.latencies, ${LATENCY_BOUNDS_MS}::int[], 0.95) end`,
+      sql`${crosses} ${milliseconds}`,
+      (value) => sql`'95 of 100 requests were answered within ' || round(${value}) || ' ms'`,
+    ),
 };
 
 interface Share {
@@ -89,8 +111,21 @@ const shareTaken = ({ used, limit, of, holds }: Share) => sql`
         and r.at > ${IS_PRESENT} order by r.at desc limit 1) m on true
       cross join lateral (select 100 * ${used}::float8 / m.samples / nullif(${limit}, 0) as percent) p`;
 
+/** Statement on the requests of the last minute that was counted. `holds` ends the comparison of the value, which `detail` tells. */
+const ofRequests = (
+  value: RawBuilder<unknown>,
+  holds: RawBuilder<unknown>,
+  detail: (value: RawBuilder<unknown>) => RawBuilder<unknown>,
+) => sql`
+    select case when s.wanted = 'running' then v.value ${holds} else false end as holds, m.at as since,
+      ${detail(sql`v.value::numeric`)} as detail, null as part
+    from (select) as one
+      left join lateral (select r.at, r.seconds, r.latencies, r.statuses[5] as failed, (select sum(n) from unnest(r.statuses) n) as total
+        from service_requests r where r.service_id = s.id and r.resolution = 60 and r.at > ${IS_PRESENT} order by r.at desc limit 1) m on true
+      cross join lateral (select ${value} as value) v`;
+
 /** Comparisons of SQL by the operators of conditions. */
-const COMPARISONS: Record<string, RawBuilder<unknown>> = {
+export const COMPARISONS: Record<string, RawBuilder<unknown>> = {
   ABOVE: sql`>`,
   ABOVE_OR_EQUAL: sql`>=`,
   BELOW: sql`<`,
@@ -101,8 +136,8 @@ const COMPARISONS: Record<string, RawBuilder<unknown>> = {
 export async function measure(db: Database, rule: DueRule): Promise<Finding[]> {
   const target = { CLUSTER: sql`e.cluster_id`, ENVIRONMENT: sql`e.id` }[rule.target_type] ?? sql`s.id`;
   const { promql, threshold = 0, operator = 'NONE' } = rule.condition;
-  const condition = CONDITIONS[promql as Measure](threshold, COMPARISONS[operator] ?? sql`=`);
-  const { rows } = await sql<Finding>`
+  const condition = CONDITIONS[promql as ServiceMeasure](threshold, COMPARISONS[operator] ?? sql`=`);
+  const { rows } = await sql<Omit<Finding, 'reads'>>`
     select s.id as subject_id, p.name || ' / ' || e.name || ' / ' || s.name as name, f.holds, f.detail, f.part, f.since,
       e.project_id, e.id as environment_id, e.mode, e.cluster_id as on_cluster_id
     from service s join environment e on e.id = s.environment_id join project p on p.id = e.project_id
@@ -111,5 +146,5 @@ export async function measure(db: Database, rule: DueRule): Promise<Finding[]> {
     where s.organization_id = ${rule.organization_id} and ${target} = ${rule.target_id} and not s.deleting
       and (f.holds or f.holds is null and i.subject_id is not null)
     order by 2, 1`.execute(db);
-  return rows;
+  return rows.map((row) => ({ ...row, reads: 'service.read' }));
 }

@@ -77,6 +77,30 @@ test.each([
   [{ condition: { kind: 'BUILT', promql: 'job_failed' } }, 'condition.promql'],
   [{ condition: { kind: 'BUILT', promql: 'backup_failed' } }, 'condition.promql'],
   [{ condition: { kind: 'BUILT', promql: 'service_not_ready' } }, 'condition.promql'],
+  // A token, a machine and the queue are shared by services: no service has them alone.
+  [{ condition: { kind: 'BUILT', promql: 'queue_stuck' } }, 'condition.promql'],
+  [{ condition: { kind: 'BUILT', promql: 'queue_stuck', operator: 'ABOVE', threshold: 1 } }, 'condition.operator'],
+  [
+    { condition: { kind: 'BUILT', promql: 'deployments_waiting', operator: 'ABOVE', threshold: 1 } },
+    'condition.promql',
+  ],
+  [
+    { condition: { kind: 'BUILT', promql: 'deployments_waiting', operator: 'BELOW', threshold: 1 } },
+    'condition.operator',
+  ],
+  [
+    { condition: { kind: 'BUILT', promql: 'api_token_days_left', operator: 'BELOW', threshold: 14 } },
+    'condition.promql',
+  ],
+  [
+    { condition: { kind: 'BUILT', promql: 'git_token_days_left', operator: 'ABOVE', threshold: 14 } },
+    'condition.operator',
+  ],
+  [
+    { condition: { kind: 'BUILT', promql: 'disk_used_percent', operator: 'ABOVE', threshold: 100 } },
+    'condition.threshold',
+  ],
+  [{ condition: { kind: 'BUILT', promql: 'copy_age_hours', operator: 'ABOVE' } }, 'condition.threshold'],
   [{ target: { target_type: 'APPLICATION', target_id: newId() } }, 'target.target_id'],
 ])('a rule that could not be evaluated or delivered is refused, and nothing is stored: %j', async (change, field) => {
   const { admin, body } = await prepared();
@@ -129,11 +153,55 @@ test('an edit to a condition that the target can never fulfil is refused, and sa
   const condition = { kind: 'BUILT', promql: 'job_failed' };
   const { errors } = ok(await admin.put(`/alert-rules/${rule.id}`, { ...editOf(body), condition }), 400);
   expect(errors[0].message).toContain(
-    'must be one of deployment_failed, certificate_days_left, cpu_percent, memory_percent, restarts for a target of type APPLICATION',
+    'must be one of deployment_failed, certificate_days_left, cpu_percent, memory_percent, restarts, requests_per_second, error_percent, latency_p95_ms for a target of type APPLICATION',
   );
   const expired = { kind: 'BUILT', promql: 'certificate_days_left', operator: 'BELOW', threshold: 0 };
   ok(await admin.put(`/alert-rules/${rule.id}`, { ...editOf(body), condition: expired }), 200);
 });
+
+const SHARED = {
+  fake: [
+    'api_token_days_left',
+    'git_token_days_left',
+    'disk_used_percent',
+    'deployments_waiting',
+    'deployment_waiting_seconds',
+    'queue_stuck',
+  ],
+  kubernetes: [
+    'api_token_days_left',
+    'git_token_days_left',
+    'cluster_credentials_days_left',
+    'deployments_waiting',
+    'deployment_waiting_seconds',
+    'queue_stuck',
+  ],
+};
+
+test.each([
+  ['CLUSTER', 'fake', SHARED.fake],
+  ['CLUSTER', 'kubernetes', SHARED.kubernetes],
+  ['ENVIRONMENT', 'fake', ['deployments_waiting', 'deployment_waiting_seconds']],
+])(
+  'of what services share, a %s on %s takes these conditions, and a refusal names them',
+  async (type, runtime, names) => {
+    await app.organization();
+    const { admin, body, environmentId } = await prepared();
+    await app.db.updateTable('cluster').set({ runtime }).where('id', '=', body.cluster_id).execute();
+    const target = { target_type: type, target_id: type === 'CLUSTER' ? body.cluster_id : environmentId };
+    const all = [...new Set([...SHARED.fake, ...SHARED.kubernetes, 'copy_age_hours', 'copy_check_age_days'])];
+    for (const promql of all) {
+      const number = { operator: promql.endsWith('days_left') ? 'BELOW' : 'ABOVE', threshold: 14 };
+      const condition = { kind: 'BUILT', promql, ...(promql === 'queue_stuck' ? {} : number) };
+      const answer = await admin.post('/alert-rules', { ...body, target, condition });
+      if (names.includes(promql)) ok(answer, 201);
+      else {
+        const [choices] = ok(answer, 400).errors[0].message.split(' for a target of type ');
+        expect(all.filter((name) => choices.split(/[, ]+/).includes(name)).sort()).toEqual([...names].sort());
+      }
+    }
+  },
+);
 
 test('a rule is saved by writers of its organization only, on targets and receivers of that organization', async () => {
   const [{ admin, body }, other] = [await prepared(), await prepared()];

@@ -12,6 +12,8 @@ export async function ensureLine(db: Database): Promise<void> {
   const { rows } = await selectState(db, false);
   if (!rows[0]?.foreign) return;
   await db.transaction().execute(async (inside) => {
+    // The table before the row, as the removal of old events takes them: several processes find the end at once.
+    await sql`lock table stream_event in access exclusive mode`.execute(inside);
     const { rows: locked } = await selectState(inside, true);
     if (!locked[0]?.foreign) return;
     await sql`truncate stream_event`.execute(inside);

@@ -5,6 +5,7 @@ import { newId } from '#kernel/ids.ts';
 import { sql } from '#platform/database/index.ts';
 import type { StreamFilter, StreamItem } from '#platform/events/stream.ts';
 import { createEventStreams, removeOldStreamEvents } from '#delivery/stream/index.ts';
+import { ensureLine } from '#delivery/stream/line.ts';
 import { useApp } from '#test/harness/app.ts';
 
 const app = useApp();
@@ -70,7 +71,7 @@ class Client {
   }
 
   async until(done: () => boolean): Promise<void> {
-    for (const end = Date.now() + 15_000; !done(); await sleep(2))
+    for (const end = Date.now() + 40_000; !done(); await sleep(2))
       if (Date.now() > end) throw new Error(`Not in time: ${this.names.length} events, ${this.names.slice(-3).join()}`);
   }
 
@@ -306,6 +307,23 @@ describe('a place that is not kept', () => {
     await write(organizationId, 'b');
     await restored.until(() => restored.names.length > 0);
     expect([restored.missing, restored.names]).toEqual([['RESTORED'], ['b1']]);
+  });
+
+  test('is found by many processes at once, while old events are removed, and each of them goes on', async () => {
+    const organizationId = newId();
+    for (let round = 0; round < 20; round++) {
+      await write(organizationId, 'a', 20);
+      await sql`update installation set epoch = epoch + 1`.execute(app.db);
+      const later = { ...app.platform, clock: { now: () => new Date(Date.now() + 48 * 3_600_000) } };
+      await Promise.all([
+        ...Array.from({ length: 8 }, () => ensureLine(app.db)),
+        removeOldStreamEvents(later),
+        removeOldStreamEvents(later),
+      ]);
+    }
+    const client = await opened(new Client(startProcess(), everything(organizationId)));
+    await write(organizationId, 'b');
+    await client.until(() => client.names.join() === 'b1');
   });
 
   test('of another server, whose transactions were further, is told as well', async () => {

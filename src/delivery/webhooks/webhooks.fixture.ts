@@ -118,7 +118,7 @@ export function useWebhooks() {
     );
 
   const settled = (webhookId: string, ...expected: string[]) =>
-    vi.waitFor(async () => expect(await states(webhookId)).toEqual(expected), { timeout: 15_000 });
+    vi.waitFor(async () => expect(await states(webhookId)).toEqual(expected), { timeout: 40_000 });
 
   /** Reads what stands of a webhook: itself, its deliveries and their attempts. */
   const recordOf = async (webhookId: string) => ({

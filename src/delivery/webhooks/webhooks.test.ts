@@ -211,7 +211,7 @@ describe('a call that fails', () => {
             .where('attempts', '=', number)
             .where('claim_token', 'is', null)
             .executeTakeFirstOrThrow(),
-        { timeout: 5000 },
+        { timeout: 40_000 },
       );
       seconds.push(Math.round(row.seconds));
       await app.db

@@ -32,7 +32,7 @@ describe('workers', () => {
     worker();
     worker();
     await vi.waitFor(async () => expect(await states(webhook.id)).toEqual(Array(250).fill('DELIVERED')), {
-      timeout: 15_000,
+      timeout: 40_000,
     });
     expect(calls.map((call) => call.body.payload.sequence).sort((a, b) => a - b)).toEqual(
       Array.from({ length: 250 }, (_, i) => i),
@@ -46,7 +46,7 @@ describe('workers', () => {
     const held = await register(admin, slow.url);
     await say(admin, ...Array.from({ length: 100 }, () => event(admin)));
     const delivery = worker();
-    await vi.waitFor(() => expect(slow.calls.length).toBeGreaterThanOrEqual(8), 15_000);
+    await vi.waitFor(() => expect(slow.calls.length).toBeGreaterThanOrEqual(8), 40_000);
     const webhook = await register(admin, quick.url);
     await say(admin, event(admin));
     delivery.nudge();
@@ -93,7 +93,7 @@ describe('workers', () => {
     const webhook = await register(admin, url);
     await say(admin, event(admin), event(admin), event(admin));
     const first = worker({ timeout: 60_000, lease: 60_000 });
-    await vi.waitFor(async () => expect(await states(webhook.id)).toHaveLength(3), 15_000);
+    await vi.waitFor(async () => expect(await states(webhook.id)).toHaveLength(3), 40_000);
     await first.stop();
     const rows = await app.db
       .selectFrom('webhook_delivery')
@@ -125,7 +125,7 @@ describe('workers', () => {
     const webhook = await register(admin, url);
     await say(admin, event(admin));
     const { child, ended } = await startProcess({ lease: 1000 });
-    await vi.waitFor(() => expect(calls).toHaveLength(1), { timeout: 10_000 });
+    await vi.waitFor(() => expect(calls).toHaveLength(1), { timeout: 40_000 });
     child.kill('SIGKILL');
     await ended;
     worker();
@@ -151,7 +151,7 @@ describe('workers', () => {
     const webhook = await register(admin, url);
     await say(admin, event(admin));
     const { child, ended } = await startProcess({ lease: 2000 });
-    await vi.waitFor(() => expect(calls).toHaveLength(1), { timeout: 10_000 });
+    await vi.waitFor(() => expect(calls).toHaveLength(1), { timeout: 40_000 });
     child.kill('SIGSTOP');
     const heir = worker();
     await settled(webhook.id, 'DELIVERED');
@@ -181,7 +181,7 @@ describe('workers', () => {
     const webhook = await register(admin, url);
     await say(admin, event(admin));
     const first = worker();
-    await vi.waitFor(() => expect(calls).toHaveLength(1), 15_000);
+    await vi.waitFor(() => expect(calls).toHaveLength(1), 40_000);
     await first.stop();
     const row = await app.db
       .selectFrom('webhook_delivery')
@@ -199,7 +199,7 @@ describe('workers', () => {
     const [deleted, off] = [await register(admin, url), await register(admin, url)];
     await say(admin, event(admin));
     worker({ timeout: 300 });
-    await vi.waitFor(() => expect(calls).toHaveLength(2), 15_000);
+    await vi.waitFor(() => expect(calls).toHaveLength(2), 40_000);
     ok(await admin.delete(`/organization/${admin.organizationId}/webhook/${deleted.id}`), 204);
     ok(
       await admin.put(`/organization/${admin.organizationId}/webhook/${off.id}`, {
@@ -209,7 +209,7 @@ describe('workers', () => {
       }),
       200,
     );
-    await vi.waitFor(async () => expect(await attempts(admin, off.id)).toHaveLength(1), { timeout: 5000 });
+    await vi.waitFor(async () => expect(await attempts(admin, off.id)).toHaveLength(1), { timeout: 40_000 });
     expect([await states(off.id), await states(deleted.id), calls.length]).toEqual([['CANCELED'], [], 2]);
   });
 });

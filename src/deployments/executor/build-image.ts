@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { declaredArguments, filesOf, readOf, writeOwn } from '#deployments/executor/checkout-files.ts';
+import { declaredVariables, filesOf, readOf, writeOwn } from '#deployments/executor/checkout-files.ts';
 import { checkout, checkoutDirectory } from '#deployments/executor/checkouts.ts';
 import { sourcesOf } from '#deployments/executor/run-context.ts';
 import { identityOf, kindOf, type ServiceWork, type StepContext } from '#deployments/executor/service-work.ts';
 import type { BuildRecipe } from '#deployments/model/kind.ts';
 import { UNWIND_SECONDS, withDeadline } from '#kernel/deadline.ts';
-import type { BuildContext, RuntimeContext } from '#runtimes/runtime.ts';
+import type { BuildContext, BuildSpec, RuntimeContext } from '#runtimes/runtime.ts';
 
 /** Builds the image of a service from its checkout, by the recipe of its kind. */
 export async function buildImage(work: ServiceWork, context: StepContext): Promise<{ image: string }> {
@@ -24,25 +24,24 @@ export async function buildImage(work: ServiceWork, context: StepContext): Promi
   // An earlier attempt may have checked out, perhaps on another machine: in this one's folder it is made again.
   if (!existsSync(directory)) await checkout(work, context);
   const { secrets } = work.variables!;
-  const { dockerfile: made, ...recipeOf } = recipe;
   // What is pretended may have been checked out as an empty folder.
   const isEmpty = runtime.pretends === true && (await readdir(directory)).length === 0;
-  const generated = isEmpty ? undefined : await generate(work, recipe, directory, context.log);
-  const args = isEmpty ? {} : await argumentsOf(work, recipe, directory);
+  const prepared = isEmpty ? { ...recipe, ...NOTHING } : await prepare(work, recipe, directory, context.log);
+  const { dockerfile, generated, ...recipeOf } = prepared;
   const cacheKey = createHash('sha256')
     .update(
       JSON.stringify([
         commit?.id ?? image,
-        recipe.rootPath,
-        generated ?? (typeof made === 'string' ? made : recipe.dockerfilePath),
-        recipe.targetStage,
-        args,
+        prepared.rootPath,
+        generated ?? (typeof dockerfile === 'string' ? dockerfile : prepared.dockerfilePath),
+        prepared.targetStage,
+        prepared.arguments,
       ]),
     )
     .digest('hex')
     .slice(0, 32);
   const { isFork: isUntrusted } = run.claim.names;
-  const spec = { identity: identityOf(work), directory, ...recipeOf, arguments: args, cacheKey, secrets, isUntrusted };
+  const spec = { identity: identityOf(work), directory, ...recipeOf, cacheKey, secrets, isUntrusted };
   const limit = `${recipe.timeoutSeconds} seconds (build.timeout_max_sec)`;
   const late = (cause: unknown) => new Error(`The build took longer than ${limit} and was ended.`, { cause });
   const built = await withDeadline(
@@ -68,30 +67,31 @@ function buildContext({ run }: ServiceWork, context: RuntimeContext): BuildConte
   };
 }
 
-/** Writes the Dockerfile of kinds that generate it into the checkout; returns its text, undefined where the checkout has its own. */
-async function generate(
+/** Variables of its service that a build has, and the text of a Dockerfile that is generated for it. */
+type Taken = Pick<BuildSpec, 'arguments' | 'secretMounts'> & { generated: string | undefined };
+
+const NOTHING: Taken = { generated: undefined, arguments: {}, secretMounts: {} };
+
+/** Writes the Dockerfile of kinds that generate it into the checkout, and reads what the Dockerfile takes. */
+async function prepare(
   work: ServiceWork,
   recipe: BuildRecipe,
   directory: string,
   log: (line: string) => void,
-): Promise<string | undefined> {
+): Promise<BuildRecipe & Taken> {
   const { dockerfile: made } = recipe;
-  const names = Object.keys(work.variables!.variables);
-  const generated = typeof made === 'string' ? { text: made } : await made?.(filesOf(directory), names);
-  if (!generated) return undefined;
-  const { text, ignore, notes = [] } = generated;
-  await writeOwn(directory, pathOf(recipe), text);
-  if (typeof ignore === 'string') await writeOwn(directory, `${pathOf(recipe)}.dockerignore`, ignore);
+  const { variables } = work.variables!;
+  const generated =
+    typeof made === 'string' ? { text: made } : await made?.(filesOf(directory), Object.keys(variables));
+  const { text, ignore, notes = [], ...paths } = generated ?? {};
+  const chosen = { ...recipe, ...paths };
+  const file = path.join(chosen.rootPath, chosen.dockerfilePath);
+  if (text !== undefined) await writeOwn(directory, file, text);
+  if (typeof ignore === 'string') await writeOwn(directory, `${file}.dockerignore`, ignore);
   for (const note of notes) log(note);
-  return text;
-}
-
-const pathOf = ({ rootPath, dockerfilePath }: BuildRecipe): string => path.join(rootPath, dockerfilePath);
-
-async function argumentsOf(work: ServiceWork, recipe: BuildRecipe, directory: string): Promise<Record<string, string>> {
-  const text = await readOf(directory, pathOf(recipe), missingDockerfile(work, recipe));
-  const file = { name: recipe.dockerfilePath, text };
-  return declaredArguments(work.run.scope.organizationId, file, work.variables!.variables);
+  const read = { name: recipe.dockerfilePath, text: await readOf(directory, file, missingDockerfile(work, recipe)) };
+  const taken = await declaredVariables(work.run.scope.organizationId, read, variables);
+  return { ...chosen, ...taken, generated: text };
 }
 
 /** Returns the message for a missing Dockerfile, with what to do. */

@@ -15,22 +15,22 @@ const stepsOf = (status: { steps: { details: { step_name: string; status: string
 async function hanging(admin: Actor) {
   const example = await makeExample(admin);
   const url = `/application/${example.application.id}`;
-  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  ok(await admin.post(`${url}/deploy?wait=40`), 200);
   engine.runtime.faults.delayMs = { submit: 60_000 };
   ok(await admin.post(`${url}/deploy`), 200);
-  await expect.poll(() => stateOf(admin, example.application.id), { timeout: 15_000 }).toBe('DEPLOYING');
+  await expect.poll(() => stateOf(admin, example.application.id)).toBe('DEPLOYING');
   return { ...example, url };
 }
 
 test('a cancelled deployment comes to an end at its next safe point, and the next one goes on as ever', async () => {
   const admin = await app.organization();
   const { environment, application, url } = await hanging(admin);
-  ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=10`), 200);
+  ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=40`), 200);
   const status = ok(await admin.get(`${url}/status`), 200);
   expect(status).toMatchObject({ state: 'CANCELED', status: 'CANCELED' });
   expect(stepsOf(status).at(-1)).toBe('DEPLOYMENT CANCEL');
   engine.runtime.faults.delayMs = {};
-  ok(await admin.post(`${url}/redeploy?wait=20`), 200);
+  ok(await admin.post(`${url}/redeploy?wait=40`), 200);
   expect(await stateOf(admin, application.id)).toBe('DEPLOYED');
 });
 
@@ -42,7 +42,7 @@ test('a forced cancel ends at once; the next deployment begins when the work has
   expect(await stateOf(admin, application.id)).toBe('CANCELED');
   ok(await admin.post(`/environment/${environment.id}/cancelDeployment`), 409);
   engine.runtime.faults.delayMs = {};
-  const status = ok(await admin.post(`${url}/redeploy?wait=20`), 200);
+  const status = ok(await admin.post(`${url}/redeploy?wait=40`), 200);
   expect(status.state).toBe('DEPLOYED');
   expect(stepsOf(status)).toEqual([
     'GIT_CLONE SUCCESS',
@@ -72,7 +72,7 @@ test('what a first deployment started before it was cut off by force is ended by
   ok(await admin.post(`/environment/${environment.id}/cancelDeployment`, { force_cancel: true }), 200);
   cancelled.resolve();
   expect(await engine.runtime.observe(standing)).toMatchObject({ state: 'running' });
-  ok(await admin.post(`${url}/stop?wait=20`), 200);
+  ok(await admin.post(`${url}/stop?wait=40`), 200);
   expect(await stateOf(admin, application.id)).toBe('STOPPED');
   expect(await engine.runtime.observe(standing)).toMatchObject({ state: 'stopped' });
 });
@@ -82,9 +82,9 @@ test('webhooks hear once of every service that was cancelled: waiting, at work, 
   const { environment, application } = await hanging(admin);
   const url = `/environment/${environment.id}`;
   ok(await admin.post(`${url}/redeploy`), 200);
-  ok(await admin.post(`${url}/cancelDeployment?wait=10`), 200);
+  ok(await admin.post(`${url}/cancelDeployment?wait=40`), 200);
   ok(await admin.post(`${url}/deploy`), 200);
-  await expect.poll(() => stateOf(admin, application.id), { timeout: 15_000 }).toBe('DEPLOYING');
+  await expect.poll(() => stateOf(admin, application.id)).toBe('DEPLOYING');
   ok(await admin.post(`${url}/cancelDeployment`, { force_cancel: true }), 200);
   engine.runtime.faults.delayMs = {};
   const told = await app.db
@@ -130,7 +130,7 @@ test('nothing begins in an environment while a worker that was cut off by force 
   } finally {
     holder.release(true);
   }
-  await expect.poll(() => stateOf(admin, application.id), { timeout: 15_000 }).toBe('DEPLOYED');
+  await expect.poll(() => stateOf(admin, application.id)).toBe('DEPLOYED');
 });
 
 test('a cancelled delete of an environment leaves it usable', async () => {
@@ -139,13 +139,13 @@ test('a cancelled delete of an environment leaves it usable', async () => {
     ...example,
     url: `/application/${example.application.id}`,
   }));
-  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  ok(await admin.post(`${url}/deploy?wait=40`), 200);
   engine.runtime.faults.delayMs = { remove: 60_000 };
   ok(await admin.delete(`/environment/${environment.id}`), 204);
-  await expect.poll(() => stateOf(admin, application.id), { timeout: 15_000 }).toBe('DELETING');
-  ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=10`), 200);
+  await expect.poll(() => stateOf(admin, application.id)).toBe('DELETING');
+  ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=40`), 200);
   expect(await stateOf(admin, application.id)).toBe('CANCELED');
   engine.runtime.faults.delayMs = {};
-  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  ok(await admin.post(`${url}/deploy?wait=40`), 200);
   expect(await stateOf(admin, application.id)).toBe('DEPLOYED');
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
-import { declaredArguments, readOf, writeOwn } from '#deployments/executor/checkout-files.ts';
+import { declaredVariables, readOf, writeOwn } from '#deployments/executor/checkout-files.ts';
 
 let base: string;
 let checkout: string;
@@ -48,9 +48,27 @@ describe('a file of a checkout', () => {
   });
 });
 
-describe('arguments of a build', () => {
-  const argumentsIn = (text: string, variables: Record<string, string>) =>
-    declaredArguments(newId(), { name: 'Dockerfile', text }, variables);
+describe('variables of a build', () => {
+  const declared = (text: string, variables: Record<string, string>) =>
+    declaredVariables(newId(), { name: 'Dockerfile', text }, variables);
+  const argumentsIn = async (text: string, variables: Record<string, string>) =>
+    (await declared(text, variables)).arguments;
+
+  test('are secrets where a RUN mounts them by their name', async () => {
+    const text = [
+      'FROM scratch',
+      'ARG PORT',
+      'RUN --mount=type=secret,id=NPM_TOKEN,env=NPM_TOKEN --mount=type=cache,target=/c --mount=type=secret,id=NONE a',
+      'RUN --mount=type=secret,required=true,target=/root/PIP_TOKEN --mount=id=OTHER,type=bind b',
+      'COPY --mount=type=secret,id=COPIED c d',
+      '# RUN --mount=type=secret,id=COMMENT e',
+    ].join('\n');
+    const names = ['PORT', 'NPM_TOKEN', 'PIP_TOKEN', 'OTHER', 'COPIED', 'COMMENT'];
+    expect(await declared(text, Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual({
+      arguments: { PORT: 'x' },
+      secretMounts: { NPM_TOKEN: 'x', PIP_TOKEN: 'x' },
+    });
+  });
 
   test('are the variables that the Dockerfile declares, and no others', async () => {
     const text = 'ARG BASE=alpine\nFROM ${BASE}\n  arg PORT HOST=localhost\n# ARG COMMENT\nRUN echo ARG TEXT\n';

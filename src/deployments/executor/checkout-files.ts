@@ -1,6 +1,7 @@
 import { open, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { readFileOf } from '#kernel/parsing/index.ts';
+import type { BuildSpec } from '#runtimes/runtime.ts';
 import type { CheckoutFiles } from '#deployments/model/kind.ts';
 
 /** Limit for any file that is read of a checkout; the parsers of Dockerfiles take less. */
@@ -71,15 +72,16 @@ export async function writeOwn(directory: string, file: string, text: string): P
 }
 
 /**
- * Returns the build arguments: the variables that the Dockerfile declares with ARG, and no others, because each would be a reason to build anew.
- * `owner` is the organization whose file it is.
+ * Returns the variables that a Dockerfile declares, by ARG or as a secret of a RUN, and no others: each argument would be a reason to build
+ * anew. `owner` is the organization whose file it is.
  */
-export async function declaredArguments(
+export async function declaredVariables(
   owner: string,
   dockerfile: { name: string; text: string },
   variables: Record<string, string>,
-): Promise<Record<string, string>> {
-  const { args = [] } = (await readFileOf(owner, 'dockerfile-facts', dockerfile)) ?? {};
-  const declared = args.filter((name) => Object.hasOwn(variables, name));
-  return Object.fromEntries(declared.map((name) => [name, variables[name]!]));
+): Promise<Pick<BuildSpec, 'arguments' | 'secretMounts'>> {
+  const { args = [], secrets = [] } = (await readFileOf(owner, 'dockerfile-facts', dockerfile)) ?? {};
+  const those = (names: string[]) =>
+    Object.fromEntries(names.filter((name) => Object.hasOwn(variables, name)).map((name) => [name, variables[name]!]));
+  return { arguments: those(args), secretMounts: those(secrets) };
 }

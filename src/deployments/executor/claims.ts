@@ -3,7 +3,6 @@ import { sql, type Database } from '#platform/database/index.ts';
 import {
   lockInTransaction,
   lockOrganizations,
-  shareInTransaction,
   takePlace,
   LIVE_WORKERS,
   type LockName,
@@ -182,7 +181,6 @@ const claimOnce = (db: Database, options: ClaimOptions): Promise<Claim[] | null>
     await takePlace(transaction, options.workerId);
     const organizations = await listClaimable(transaction, options);
     if (organizations.length === 0) return null;
-    await shareInTransaction(transaction, 'claims');
     const locked = await lockOrganizations(transaction, organizations, options.limit);
     const { rows } = await sql<DeploymentRow & { names: Names }>`
       with ${candidates(options, locked)}, chosen as (

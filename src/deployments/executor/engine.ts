@@ -96,8 +96,10 @@ export interface KindHooks<Spec = unknown> {
 
 /** Access to the repositories, images and registries that services are deployed from. */
 export interface Sources {
-  /** Returns the named commit, or the head of the branch. A commit may be a folder that was uploaded for the service. */
-  resolve(request: SourceRequest & { commitId: string | null; serviceId?: string }): Promise<Commit>;
+  /** Returns the named commit, or the head of the branch. */
+  resolve(request: SourceRequest & { commitId: string | null }): Promise<Commit>;
+  /** Returns the commit if it is a folder that was uploaded for the service. */
+  findUploaded(request: { organizationId: string; serviceId: string; commitId: string }): Promise<Commit | undefined>;
   /**
    * Checks the commit out into the directory. `uploadedFor` is the service whose uploaded folder the commit is. With `isUntrusted` (the
    * code of a fork) nothing but the repository itself is read with credentials.
@@ -188,7 +190,7 @@ export interface EngineParts {
   workDirectory: string;
   /** Ends the processes of this machine that work in a folder or below. */
   endProcessesIn(folder: string): Promise<void>;
-  slots: { deployments: number; builds: number; perOrganization: number };
+  slots: { deployments: number; builds: number; checkouts: number; perOrganization: number };
 }
 
 /** Generation of what a deployment makes outside the database (docs/contributing/engine.md, *The queue*): epoch first, so that a restored database is ahead. */

@@ -10,7 +10,7 @@ describe('a deployment', () => {
   test('is carried out step by step, and its state, release and facts are those of its end', async () => {
     const admin = await app.organization();
     const { application, environment } = await makeExample(admin);
-    const status = ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+    const status = ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
     expect(status).toMatchObject({
       state: 'DEPLOYED',
       status: 'RUNNING',
@@ -38,12 +38,12 @@ describe('a deployment', () => {
   test('of an unchanged commit builds nothing, and a changed configuration shows OUT_OF_DATE until it is deployed', async () => {
     const admin = await app.organization();
     const { application } = await makeExample(admin);
-    ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+    ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
     ok(await admin.put(`/application/${application.id}`, exampleBody({ cpu: 700 })), 200);
     expect(ok(await admin.get(`/application/${application.id}/status`), 200).service_deployment_status).toBe(
       'OUT_OF_DATE',
     );
-    const again = ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+    const again = ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
     expect(again).toMatchObject({ state: 'DEPLOYED', service_deployment_status: 'UP_TO_DATE' });
     expect(again.steps.details.map((step: { step_name: string }) => step.step_name)).toEqual(['DEPLOYMENT']);
   });
@@ -51,24 +51,24 @@ describe('a deployment', () => {
   test('is stopped, restarted and torn down without a trace', async () => {
     const admin = await app.organization();
     const { application, project } = await makeExample(admin);
-    ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
-    expect(ok(await admin.post(`/application/${application.id}/restart-service?wait=20`), 200)).toMatchObject({
+    ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
+    expect(ok(await admin.post(`/application/${application.id}/restart-service?wait=40`), 200)).toMatchObject({
       state: 'RESTARTED',
       status: 'RUNNING',
     });
-    expect(ok(await admin.post(`/application/${application.id}/stop?wait=20`), 200)).toMatchObject({
+    expect(ok(await admin.post(`/application/${application.id}/stop?wait=40`), 200)).toMatchObject({
       state: 'STOPPED',
       status: 'STOPPED',
     });
     ok(await admin.post(`/application/${application.id}/restart-service`), 409);
-    ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
-    expect(ok(await admin.post(`/application/${application.id}/uninstall?wait=20`), 200)).toMatchObject({
+    ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
+    expect(ok(await admin.post(`/application/${application.id}/uninstall?wait=40`), 200)).toMatchObject({
       state: 'DELETED',
       service_deployment_status: 'NEVER_DEPLOYED',
     });
-    ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+    ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
     ok(await admin.delete(`/project/${project.id}`), 204);
-    await expect.poll(async () => (await admin.get(`/project/${project.id}`)).status, { timeout: 15_000 }).toBe(404);
+    await expect.poll(async () => (await admin.get(`/project/${project.id}`)).status).toBe(404);
     for (const table of ['environment', 'service', 'deployment', 'release', 'variable'] as const)
       expect(
         await app.db.selectFrom(table).select('id').where('organization_id', '=', admin.organizationId).execute(),
@@ -89,7 +89,7 @@ describe('a deployment', () => {
       201,
     );
     ok(await admin.put(`/deploymentStage/${stages[0].id}/service/${broken.id}`), 200);
-    const status = ok(await admin.post(`/environment/${environment.id}/deploy?wait=20`), 200);
+    const status = ok(await admin.post(`/environment/${environment.id}/deploy?wait=40`), 200);
     expect(status).toMatchObject({
       state: 'DEPLOYMENT_ERROR',
       status: 'ERROR',
@@ -107,7 +107,7 @@ describe('a deployment', () => {
     const { application } = await makeExample(admin, {
       git_repository: { url: exampleBody().git_repository.url, branch: 'no-such-branch' },
     });
-    expect(ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200).state).toBe('DEPLOYMENT_ERROR');
+    expect(ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200).state).toBe('DEPLOYMENT_ERROR');
     const row = await app.db
       .selectFrom('deployment_service')
       .select('error')
@@ -119,7 +119,7 @@ describe('a deployment', () => {
   test('writes one event at its request and one at its end, and wakes webhooks through the outbox', async () => {
     const admin = await app.organization();
     const { application } = await makeExample(admin);
-    ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+    ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
     const events = await app.db
       .selectFrom('audit_event')
       .select(['event_type', 'triggered_by'])
@@ -142,7 +142,7 @@ test('who waits for a request waits for theirs, and not for the one that runs be
   const { application } = await makeExample(admin);
   engine.runtime.faults.delayMs = { submit: 1_000 };
   ok(await admin.post(`/application/${application.id}/deploy`), 200);
-  const stopped = ok(await admin.post(`/application/${application.id}/stop?wait=20`), 200);
+  const stopped = ok(await admin.post(`/application/${application.id}/stop?wait=40`), 200);
   engine.runtime.faults.delayMs = {};
   expect(stopped).toMatchObject({ state: 'STOPPED' });
   expect(stopped).not.toHaveProperty('requested');
@@ -151,7 +151,7 @@ test('who waits for a request waits for theirs, and not for the one that runs be
 test('a service whose cluster has not answered for long is UNAVAILABLE, until it answers again', async () => {
   const admin = await app.organization();
   const { application } = await makeExample(admin);
-  ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
   const stateAfter = async (ago: string) => {
     await sql`update cluster set reached_at = now() - ${ago}::interval where organization_id = ${admin.organizationId}`.execute(
       app.db,

@@ -1,5 +1,6 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
+import { preparedRead } from '#platform/database/prepared.ts';
 import type { LastRelease, ServiceSnapshot } from '#deployments/model/snapshot.ts';
 import type { Handle } from '#runtimes/runtime.ts';
 
@@ -13,22 +14,7 @@ export interface ServiceFacts {
 
 /** Facts of the services, by id. */
 export async function loadFacts(db: Database, scope: Scope, serviceIds: string[]): Promise<Map<string, ServiceFacts>> {
-  const rows = await db
-    .selectFrom('service')
-    .leftJoin('release', 'release.id', 'service.release_id')
-    .select([
-      'service.id',
-      'service.wanted',
-      'service.handle',
-      'service.dirty',
-      'release.image',
-      'release.build_key',
-      'release.resolution',
-      'release.id as release_id',
-    ])
-    .where('service.organization_id', '=', scope.organizationId)
-    .where('service.id', '=', sql<string>`any(${serviceIds})`)
-    .execute();
+  const rows = await selectFacts(db, scope.organizationId, serviceIds);
   return new Map(
     rows.map((row) => [
       row.id,
@@ -50,6 +36,24 @@ export async function loadFacts(db: Database, scope: Scope, serviceIds: string[]
     ]),
   );
 }
+
+const selectFacts = preparedRead((db, organizationId: string, serviceIds: string[]) =>
+  db
+    .selectFrom('service')
+    .leftJoin('release', 'release.id', 'service.release_id')
+    .select([
+      'service.id',
+      'service.wanted',
+      'service.handle',
+      'service.dirty',
+      'release.image',
+      'release.build_key',
+      'release.resolution',
+      'release.id as release_id',
+    ])
+    .where('service.organization_id', '=', organizationId)
+    .where('service.id', '=', sql<string>`any(${serviceIds})`),
+);
 
 /** Records the wanted state of a service: from here on something may exist outside, whatever becomes of the step. */
 export const markWanted = (db: Database, scope: Scope, serviceId: string, wanted: ServiceFacts['wanted']) =>

@@ -27,9 +27,22 @@ export class FencedWrite {
 
   /** Adds a part and answers the name under which later ones can read what it returns. */
   add(part: Part): RawBuilder<unknown> {
-    const name = `w${this.#parts.length}`;
-    this.#parts.push(sql`${sql.raw(name)} as (${part as RawBuilder<unknown>})`);
-    return sql.raw(name);
+    const { name, text } = this.#named(part);
+    this.#parts.push(text);
+    return name;
+  }
+
+  /**
+   * Adds a part that nothing refers to, and that is told behind those before it: PostgreSQL carries the parts out from the last to the first,
+   * and event streams tell of changes in that order.
+   */
+  addToldBehind(part: Part): void {
+    this.#parts.unshift(this.#named(part).text);
+  }
+
+  #named(part: Part) {
+    const name = sql.raw(`w${this.#parts.length}`);
+    return { name, text: sql`${name} as (${part as RawBuilder<unknown>})` };
   }
 
   /** Adds the part whose rows `send` answers. */

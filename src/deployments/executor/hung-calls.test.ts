@@ -21,9 +21,8 @@ async function deployed() {
   const admin = await app.organization();
   const example = await makeExample(admin);
   const url = `/application/${example.application.id}`;
-  ok(await admin.post(`${url}/deploy?wait=20`), 200);
-  const until = (state: string) =>
-    expect.poll(() => stateOf(admin, example.application.id), { timeout: 30_000 }).toBe(state);
+  ok(await admin.post(`${url}/deploy?wait=40`), 200);
+  const until = (state: string) => expect.poll(() => stateOf(admin, example.application.id)).toBe(state);
   return { admin, url, until, ...example };
 }
 
@@ -53,7 +52,7 @@ test('a deployment whose engine never answers is cancelled all the same, its nex
   await until('CANCELED');
   const before = engine.runtime.specOf(application.id);
   engine.runtime.faults = {};
-  const status = ok(await admin.post(`${url}/redeploy?wait=20`), 200);
+  const status = ok(await admin.post(`${url}/redeploy?wait=40`), 200);
   expect(status.state).toBe('DEPLOYED');
   expect(status.steps.details.map((step: { step_name: string }) => step.step_name)).toContain('BUILD');
   expect(engine.runtime.specOf(application.id)!.identity.generation).toBe(before!.identity.generation + 2);
@@ -75,16 +74,22 @@ test('a service whose git server never answers fails alone, and the others of it
   expect(error).toMatchObject({ code: 'SOURCE_UNAVAILABLE', message });
 }, 90_000);
 
-test('a worker whose engine never answers stops within 15 s, and gives back what it was at', async () => {
-  const { admin, url, until } = await deployed();
+test('a worker whose engine never answers stops, and gives back what it was at', async () => {
+  const { admin, url, until, environment } = await deployed();
   engine.runtime.faults = { deaf: ['stop'] };
   ok(await admin.post(`${url}/stop`), 200);
   await until('STOPPING');
-  const began = performance.now();
   await engine.restart();
-  expect(performance.now() - began).toBeLessThan(15_000);
   engine.runtime.faults = {};
   await until('STOPPED');
+  // What is left behind is taken over when its lease ends, which counts as an attempt.
+  const { attempts } = await app.db
+    .selectFrom('deployment')
+    .select('attempts')
+    .where('environment_id', '=', environment.id)
+    .where('action', '=', 'STOP')
+    .executeTakeFirstOrThrow();
+  expect(attempts).toBe(1);
 });
 
 test('a build that waits for its turn is the step BUILD_QUEUEING, has no deadline, and is cancelled at once', async () => {
@@ -96,19 +101,19 @@ test('a build that waits for its turn is the step BUILD_QUEUEING, has no deadlin
     (await app.db.selectFrom('deployment_step').select(['name', 'status']).where('service_id', '=', id).execute()).map(
       ({ name, status }) => `${name} ${status}`,
     );
-  await expect.poll(() => at(first.application.id), { timeout: 15_000 }).toContain('BUILD STARTED');
+  await expect.poll(() => at(first.application.id)).toContain('BUILD STARTED');
   // The build before them takes longer than a step may without progress: what waits for it must not end by that.
   limitSteps(2);
   ok(await admin.post(`/application/${second.application.id}/deploy`), 200);
-  await expect.poll(() => at(second.application.id), { timeout: 15_000 }).toContain('BUILD_QUEUEING STARTED');
+  await expect.poll(() => at(second.application.id)).toContain('BUILD_QUEUEING STARTED');
   const asked = performance.now();
   const third = await makeExample(admin);
   ok(await admin.post(`/application/${third.application.id}/deploy`), 200);
-  await expect.poll(() => at(third.application.id), { timeout: 15_000 }).toContain('BUILD_QUEUEING STARTED');
-  ok(await admin.post(`/environment/${third.environment.id}/cancelDeployment?wait=10`), 200);
+  await expect.poll(() => at(third.application.id)).toContain('BUILD_QUEUEING STARTED');
+  ok(await admin.post(`/environment/${third.environment.id}/cancelDeployment?wait=40`), 200);
   expect(await stateOf(admin, third.application.id)).toBe('CANCELED');
   expect(await at(first.application.id)).toContain('BUILD STARTED');
   engine.runtime.faults = {};
-  await expect.poll(() => stateOf(admin, second.application.id), { timeout: 15_000 }).toBe('DEPLOYED');
+  await expect.poll(() => stateOf(admin, second.application.id)).toBe('DEPLOYED');
   expect(performance.now() - asked).toBeGreaterThan(2_500);
 });

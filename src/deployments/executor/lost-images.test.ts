@@ -17,11 +17,11 @@ async function deployed(): Promise<{ admin: Actor; id: string; again(): Promise<
   const admin = await app.organization();
   const { id } = (await makeExample(admin)).application;
   const deploy = async () => {
-    const { state } = ok(await admin.post(`/application/${id}/redeploy?wait=20`), 200);
+    const { state } = ok(await admin.post(`/application/${id}/redeploy?wait=40`), 200);
     expect(state).toBe('DEPLOYED');
     return lastSteps(id);
   };
-  ok(await admin.post(`/application/${id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/application/${id}/deploy?wait=40`), 200);
   return { admin, id, again: deploy };
 }
 
@@ -48,7 +48,7 @@ test('an image that its registry has lost is built again, also for a rollback', 
   const { execution_id } = history.at(-1).identifier;
   registry.hasImage = async () => false;
   expect(await again()).toContain('BUILD');
-  ok(await admin.post(`/application/${id}/rollback?wait=20`, { execution_id }), 200);
+  ok(await admin.post(`/application/${id}/rollback?wait=40`, { execution_id }), 200);
   expect(await lastSteps(id)).toContain('BUILD');
 });
 

@@ -20,7 +20,7 @@ type Releases = Map<string, { release: LastRelease | null }>;
 /** Parts of the engine that resolving needs. */
 export interface Resolving {
   kinds: EngineParts['kinds'];
-  sources: Pick<Sources, 'resolve' | 'resolveImage' | 'resolveChart'>;
+  sources: Pick<Sources, 'resolve' | 'findUploaded' | 'resolveImage' | 'resolveChart'>;
   /** Seconds after which a service whose source can't be read fails, alone; without, its error is thrown. */
   apartAfter?: number;
 }
@@ -39,13 +39,14 @@ export async function resolve(
   const { action } = snapshot;
   const removes = action === 'DELETE' || action === 'UNINSTALL';
   if (action !== 'DEPLOY' && action !== 'RUN' && !removes) return resolution;
-  const resolveOne = async (service: ServiceSnapshot, signal: AbortSignal): Promise<ResolvedService | undefined> => {
+  const once = askingOnce(parts, signal);
+  const resolveOne = async (service: ServiceSnapshot): Promise<ResolvedService | undefined> => {
     const kind = parts.kinds[service.kind];
     if (!kind || (removes && !kind.needsSourceToRemove?.(service))) return undefined;
     const [source, values] = [kind.source(service), kind.valuesSource?.(service)];
     if (!source && !values) return undefined;
     const last = snapshot.repeat || removes ? (releases.get(service.serviceId)?.release ?? null) : null;
-    const of = { parts, snapshot, signal };
+    const of = { parts, snapshot, once };
     return {
       ...(source?.type === 'git'
         ? { commit: await commitOf(of, { ...source, serviceId: service.serviceId }, service.commitId, last?.commit) }
@@ -55,25 +56,17 @@ export async function resolve(
       ...(values ? { valuesCommit: await commitOf(of, values, service.valuesCommitId, last?.valuesCommit) } : {}),
     };
   };
-  const { apartAfter: seconds } = parts;
-  // One source that hangs must not take the time of the others.
-  const resolveInTime = (service: ServiceSnapshot): Promise<ResolvedService | undefined> => {
-    if (seconds === undefined) return resolveOne(service, signal);
-    const late = (cause: unknown) => new Error(`its source was not read within ${seconds} seconds.`, { cause });
-    return withDeadline(signal, { seconds, patience: () => UNWIND_SECONDS, late }, (deadline) =>
-      resolveOne(service, deadline.signal),
-    );
-  };
   const resolveApart = async (service: ServiceSnapshot): Promise<void> => {
     const fail = (code: Foreseen['code'], message: string) => {
       resolution.services[service.serviceId] = { failure: { code, message: storable(message) } };
     };
     if (service.unable) return fail('CLUSTER_UNABLE', service.unable);
     try {
-      const resolved = await resolveInTime(service);
+      // One source that hangs must not take the time of the others.
+      const resolved = await inTime(parts, signal, () => resolveOne(service));
       if (resolved) resolution.services[service.serviceId] = resolved;
     } catch (error) {
-      if (seconds === undefined || signal.aborted) throw error;
+      if (parts.apartAfter === undefined || signal.aborted) throw error;
       fail('SOURCE_UNAVAILABLE', `${service.name}: ${(error as Error).message}`);
     }
   };
@@ -81,38 +74,70 @@ export async function resolve(
   return resolution;
 }
 
+/** Runs work under the deadline of a source, if there is one. */
+function inTime<T>({ apartAfter: seconds }: Resolving, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>) {
+  if (seconds === undefined) return work(signal);
+  const late = (cause: unknown) => new Error(`its source was not read within ${seconds} seconds.`, { cause });
+  return withDeadline(signal, { seconds, patience: () => UNWIND_SECONDS, late }, (deadline) => work(deadline.signal));
+}
+
+/** Asks for something under a key; whoever asks again gets the same answer. */
+type Once = <T>(key: unknown[], ask: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+
+/**
+ * Lets services ask for each thing once together: those of one branch, tag or version get the same, whatever is pushed meanwhile. Each question
+ * has a deadline of its own: it must not end with the service that asked first.
+ */
+function askingOnce(parts: Resolving, signal: AbortSignal): Once {
+  const known = new Map<string, Promise<unknown>>();
+  return <T>(key: unknown[], ask: (signal: AbortSignal) => Promise<T>) => {
+    const name = JSON.stringify(key);
+    const answer = (known.get(name) as Promise<T> | undefined) ?? inTime(parts, signal, ask);
+    known.set(name, answer);
+    return answer;
+  };
+}
+
 interface Of {
   parts: Resolving;
   snapshot: Snapshot;
-  signal: AbortSignal;
+  once: Once;
 }
 
 async function commitOf(
-  { parts, snapshot, signal }: Of,
-  source: GitSourceToResolve & { serviceId?: string },
+  { parts, snapshot, once }: Of,
+  { serviceId, ...source }: GitSourceToResolve & { serviceId?: string },
   commitId: string | null = null,
   last: Commit | null = null,
 ): Promise<Commit> {
   if (last && !commitId) return last;
   const { organizationId } = snapshot;
-  return parts.sources.resolve({ ...source, organizationId, commitId, signal });
+  const uploaded =
+    serviceId && commitId ? await parts.sources.findUploaded({ organizationId, serviceId, commitId }) : undefined;
+  if (uploaded) return uploaded;
+  const { url, branch, gitTokenId } = source;
+  return once(['commit', url, branch, gitTokenId, commitId], (signal) =>
+    parts.sources.resolve({ url, branch, gitTokenId, organizationId, commitId, signal }),
+  );
 }
 
 /** Returns a chart with its digest; a redeploy takes the archive of the last release again. */
 async function chartOf(
-  { parts, snapshot, signal }: Of,
+  { parts, snapshot, once }: Of,
   { repositoryId, name, version }: ChartSourceToResolve,
   last: ResolvedChart | null = null,
 ): Promise<ResolvedChart> {
   const isSame = last?.repositoryId === repositoryId && last.name === name && last.version === version;
   if (isSame) return last;
   const { organizationId } = snapshot;
-  const digest = await parts.sources.resolveChart({ organizationId, repositoryId, name, version, signal });
+  const digest = await once(['chart', repositoryId, name, version], (signal) =>
+    parts.sources.resolveChart({ organizationId, repositoryId, name, version, signal }),
+  );
   return { repositoryId, name, version, digest };
 }
 
 async function digestOf(
-  { parts, snapshot, signal }: Of,
+  { parts, snapshot, once }: Of,
   { registryId, name, tag }: ImageSourceToResolve,
   last: LastRelease | null,
 ): Promise<ResolvedService> {
@@ -121,5 +146,8 @@ async function digestOf(
     last?.imageSource?.registryId === registryId && last.imageSource.name === name && last.imageSource.tag === tag;
   if (same && last.image) return { image: last.image, imageSource };
   const { organizationId } = snapshot;
-  return { image: await parts.sources.resolveImage({ organizationId, ...imageSource, signal }), imageSource };
+  const image = await once(['image', registryId, name, tag], (signal) =>
+    parts.sources.resolveImage({ organizationId, ...imageSource, signal }),
+  );
+  return { image, imageSource };
 }

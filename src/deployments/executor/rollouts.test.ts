@@ -46,7 +46,7 @@ describe('a deployment whose cluster rolls out by itself', () => {
       });
       await Promise.all(
         examples.map(async ({ environment }) =>
-          ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=20`), 200),
+          ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=40`), 200),
         ),
       );
       expect(await Promise.all(examples.map(({ application }) => stateOf(admin, application.id)))).toEqual(
@@ -58,17 +58,17 @@ describe('a deployment whose cluster rolls out by itself', () => {
   test('is cancelled: the candidate is taken back, and the release before goes on serving', async () => {
     const admin = await app.organization();
     const { application, environment } = await makeExample(admin);
-    ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+    ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
     const before = engine.runtime.specOf(application.id)!.identity.generation;
     await whileSlow(async () => {
       ok(await admin.post(`/application/${application.id}/redeploy`), 200);
       await rollsOut(admin);
     });
-    ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=20`), 200);
+    ok(await admin.post(`/environment/${environment.id}/cancelDeployment?wait=40`), 200);
     expect(await stateOf(admin, application.id)).toBe('CANCELED');
     expect(engine.runtime.specOf(application.id)!.identity.generation).toBe(before);
     expect(engine.router.upstreams(`app-z${application.id.slice(0, 8)}.localhost`)).toHaveLength(1);
-    ok(await admin.post(`/application/${application.id}/redeploy?wait=20`), 200);
+    ok(await admin.post(`/application/${application.id}/redeploy?wait=40`), 200);
     expect(await stateOf(admin, application.id)).toBe('DEPLOYED');
   });
 
@@ -83,7 +83,7 @@ describe('a deployment whose cluster rolls out by itself', () => {
       engine.runtime.calls.filter(({ serviceId }) => serviceId === application.id).map((c) => c.verb);
     await engine.restart();
     // A rollout that began anew would take ten minutes.
-    await expect.poll(() => stateOf(admin, application.id), { timeout: 15_000 }).toBe('DEPLOYED');
+    await expect.poll(() => stateOf(admin, application.id)).toBe('DEPLOYED');
     expect(submits().filter((verb) => verb === 'progress')).toHaveLength(2);
     cluster.rolloutMs = [400, 500];
   });
@@ -91,10 +91,10 @@ describe('a deployment whose cluster rolls out by itself', () => {
   test('fails with its reason if the candidate never gets ready, and the release before goes on serving', async () => {
     const admin = await app.organization();
     const { application } = await makeExample(admin);
-    ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+    ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
     const variable = { key: 'FAIL_START', value: 'yes' };
     ok(await admin.post(`/application/${application.id}/environmentVariable`, variable), 201);
-    const status = ok(await admin.post(`/application/${application.id}/redeploy?wait=20`), 200);
+    const status = ok(await admin.post(`/application/${application.id}/redeploy?wait=40`), 200);
     expect(status.state).toBe('DEPLOYMENT_ERROR');
     expect(engine.router.upstreams(`app-z${application.id.slice(0, 8)}.localhost`)).toHaveLength(1);
     expect(status.error.message).toContain('cannot start: FAIL_START is yes');
@@ -103,10 +103,10 @@ describe('a deployment whose cluster rolls out by itself', () => {
   test('restarts without a slot, too', async () => {
     const admin = await app.organization();
     const { application } = await makeExample(admin);
-    ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+    ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
     ok(await admin.post(`/application/${application.id}/restart-service`), 200);
     await rollsOut(admin);
-    await expect.poll(() => stateOf(admin, application.id), { timeout: 15_000 }).toBe('RESTARTED');
+    await expect.poll(() => stateOf(admin, application.id)).toBe('RESTARTED');
     expect(await resting(admin)).toBe(0);
   });
 });

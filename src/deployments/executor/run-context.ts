@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely';
 import { systemContext, type Context } from '#platform/context.ts';
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
@@ -8,7 +9,7 @@ import type { Activity } from '#deployments/executor/activity.ts';
 import type { Claim } from '#deployments/executor/claims.ts';
 import { generationOf, type EngineParts, type Sources } from '#deployments/executor/engine.ts';
 import type { ServiceFacts } from '#deployments/executor/facts.ts';
-import { FencedWrite } from '#deployments/executor/fenced-write.ts';
+import { FencedWrite, type ServiceState } from '#deployments/executor/fenced-write.ts';
 import type { Slots } from '#deployments/executor/slots.ts';
 import type { StepRecords } from '#deployments/executor/step-log.ts';
 import type { DeploymentLog } from '#deployments/logs/writer.ts';
@@ -24,6 +25,8 @@ export interface RunOptions {
   lease: Lease<'cancel'>;
   /** Places for the builds of this worker. */
   builds: Slots;
+  /** Places for the checkouts of this worker. */
+  checkouts: Slots;
 }
 
 /** Context of one attempt at a deployment. */
@@ -48,6 +51,10 @@ export interface PlannedRun extends Run {
   steps: StepRecords;
   /** Services that ended in an earlier attempt, with whether that was a success. */
   ended: Map<string, boolean>;
+  /** Number of services whose work has not returned in this attempt. */
+  unended: number;
+  /** States of the services, if the status RECAP was written together with the end of the last of them. */
+  recap: ServiceState[] | undefined;
   activity: Activity;
 }
 
@@ -100,18 +107,36 @@ const WEBHOOK: Partial<Record<Trigger, DeploymentOutboxEvent['type']>> = {
   cancelled: 'DEPLOYMENT_CANCELLED',
 };
 
-/** Moves services as a part of the write, and tells webhooks of those that it moves. */
-export function addMove(run: Run, write: FencedWrite, trigger: Trigger, options: MoveOptions = {}): void {
+/** Moves services as a part of the write, and tells webhooks of those that it moves. Returns the name under which parts can read them. */
+export function addMove(
+  run: Run,
+  write: FencedWrite,
+  trigger: Trigger,
+  options: MoveOptions = {},
+): RawBuilder<unknown> {
   const { deployment } = run.claim;
   const moved = write.add(moveServices(run.db, run.scope, deployment.id, run.snapshot.action, trigger, options));
   const type = WEBHOOK[trigger];
-  if (!type) return;
+  if (!type) return moved;
   const payload = sql`${json(outboxEventOf(type, deployment, run.claim.names))}::jsonb
     || jsonb_build_object('status', m.state, 'service', jsonb_build_object('id', m.service_id, 'name', m.name, 'type', m.kind))
     || case when m.error is null then '{}'::jsonb
       else jsonb_build_object('error', jsonb_build_object('code', m.error_code, 'step', m.error_step, 'message', m.error,
         'cause', m.error_cause)) end`;
   write.add(outboxInsert(run.scope.organizationId, 'deployment', payload, sql`${moved} m`));
+  return moved;
+}
+
+/**
+ * Adds the status RECAP to a write that answers the states of the services. Those that the same write moves are read from what that part
+ * returns: the table shows them as they were before.
+ */
+export function addRecap(run: Run, write: FencedWrite, moved?: RawBuilder<unknown>): void {
+  const columns = sql.raw('service_id, name, state, error, error_code, error_step, error_cause');
+  const others = moved ? sql`and service_id not in (select service_id from ${moved})` : sql``;
+  write.set({ status: 'RECAP' }).addReturning(sql`select ${columns} from deployment_service
+    where organization_id = ${run.scope.organizationId} and deployment_id = ${run.claim.deployment.id} ${others}
+    ${moved ? sql`union all select ${columns} from ${moved}` : sql``}`);
 }
 
 /** Returns a context that acts in the name of the user who requested the deployment (docs/contributing/rules.md 42). */

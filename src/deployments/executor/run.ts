@@ -11,6 +11,7 @@ import { loadFacts, removeEmptied } from '#deployments/executor/facts.ts';
 import { again, fenced, type ServiceState } from '#deployments/executor/fenced-write.ts';
 import {
   addMove,
+  addRecap,
   contextOf,
   isHandedOver,
   send,
@@ -30,7 +31,7 @@ import { attemptFolder, checkoutsOf } from '#deployments/executor/checkouts.ts';
 import { DeploymentLog } from '#deployments/logs/writer.ts';
 import { diagnose } from '#deployments/causes/index.ts';
 import { codeOf, toErrorView, type ServiceError } from '#deployments/model/errors.ts';
-import type { Plan, PlannedStage, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
+import type { Plan, PlannedService, PlannedStage, Resolution, Snapshot } from '#deployments/model/snapshot.ts';
 import { requestEventsOf } from '#deployments/model/names.ts';
 import { makePlan } from '#deployments/planner/plan.ts';
 import { ENDED, endOpenSteps, revive } from '#deployments/queries.ts';
@@ -53,8 +54,8 @@ export async function runDeployment(parts: EngineParts, claim: Claim, options: R
   try {
     if (deployment.attempts > MAX_ATTEMPTS)
       throw new Error(`Given up after ${MAX_ATTEMPTS} attempts that finished no step.`);
-    if (!deployment.cancel_requested_at) await runStages(await prepare(run));
-    await finishUp(run, null);
+    const states = deployment.cancel_requested_at ? undefined : await runStages(await prepare(run));
+    await finishUp(run, null, states);
   } catch (error) {
     if (error instanceof ClaimLost || error instanceof DatabaseAway || isHandedOver(run)) {
       run.span.set({ 'quarterdeck.outcome': 'HANDED_OVER' });
@@ -124,6 +125,8 @@ async function prepare(run: Run): Promise<PlannedRun> {
     runtime: plan.stages.length > 0 ? await inTime(run, 'The runtime did not answer', runtimeOf) : undefined,
     steps: resumed ? await again(() => loadSteps(run.db, run.claim)) : new Map(),
     ended: resumed ? await again(() => loadEnded(run)) : new Map(),
+    unended: plan.stages.reduce((count, stage) => count + stage.services.length, 0),
+    recap: undefined,
     activity: new Activity({
       // A run that was handed over writes nothing more; the claim of its successor ends the rest.
       record: async (isResting) =>
@@ -167,19 +170,24 @@ async function loadEnded(run: Run): Promise<Map<string, boolean>> {
   return new Map(rows.map((row) => [row.service_id, row.error === null && !/ERROR|CANCELED/.test(row.state)]));
 }
 
-async function runStages(run: PlannedRun): Promise<void> {
+/** Returns the states of the services, where they were written with the end of the last of them. */
+async function runStages(run: PlannedRun): Promise<ServiceState[] | undefined> {
+  const runOne = (planned: PlannedService) =>
+    run.activity.during(() => runService(run, planned)).finally(() => run.unended--);
   for (const stage of run.plan.stages) {
     run.signal.throwIfAborted();
-    const ends = await Promise.allSettled(
-      stage.services.map((planned) => run.activity.during(() => runService(run, planned))),
-    );
+    const ends = await Promise.allSettled(stage.services.map(runOne));
     const broken = ends.find((end) => end.status === 'rejected');
     if (broken) throw broken.reason;
     // A failure ends its stage when the others there have settled; later stages are cancelled. What was known to fail fails alone.
     const fails = (end: PromiseSettledResult<boolean>, at: number) =>
       end.status === 'fulfilled' && !end.value && !stage.services[at]!.failure;
-    if (ends.some(fails)) return cancelLater(run, stage);
+    if (ends.some(fails)) {
+      await cancelLater(run, stage);
+      break;
+    }
   }
+  return run.recap;
 }
 
 async function cancelLater(run: PlannedRun, failed: PlannedStage): Promise<void> {
@@ -190,8 +198,11 @@ async function cancelLater(run: PlannedRun, failed: PlannedStage): Promise<void>
   await send(run, write);
 }
 
-/** Writes what is left of the log and the end of the deployment: RECAP in between (docs/contributing/engine.md). */
-async function finishUp(run: Run, failure: Error | null): Promise<void> {
+/**
+ * Writes what is left of the log and the end of the deployment: RECAP in between (docs/contributing/engine.md). `recapped` are the states of
+ * the services where that was written with the end of the last of them.
+ */
+async function finishUp(run: Run, failure: Error | null, recapped?: ServiceState[]): Promise<void> {
   const cancelled = run.signal.reason === 'cancel' || run.claim.deployment.cancel_requested_at !== null;
   const error = cancelled ? null : failure;
   if (error !== null) run.log.write({ serviceId: null, step: 'DEPLOYMENT', text: error.message, error: true });
@@ -201,7 +212,8 @@ async function finishUp(run: Run, failure: Error | null): Promise<void> {
     write.add(endOpenSteps(run.db, run.scope, run.claim.deployment.id, cancelled ? 'CANCEL' : 'ERROR'));
     await send(run, write);
   }
-  const states = await recap(run);
+  const isEnded = error === null && !cancelled && recapped !== undefined;
+  const states = isEnded ? recapped : await recap(run);
   const outcome = outcomeOf(states, error, cancelled);
   run.span.set({ 'quarterdeck.outcome': outcome });
   if (outcome === 'ERROR') run.span.fail('failed');
@@ -216,14 +228,8 @@ function errorOf(error: Error): ServiceError {
 
 /** Writes the rest of the log together with the status RECAP, and returns the states of the services. */
 async function recap(run: Run): Promise<ServiceState[]> {
-  const write = writeOf(run).set({ status: 'RECAP' });
-  write.addReturning(
-    run.db
-      .selectFrom('deployment_service')
-      .select(['service_id', 'name', 'state', 'error', 'error_code', 'error_step', 'error_cause'])
-      .where('organization_id', '=', run.scope.organizationId)
-      .where('deployment_id', '=', run.claim.deployment.id),
-  );
+  const write = writeOf(run);
+  addRecap(run, write);
   return (await sendWithLog(run, write)).rows;
 }
 

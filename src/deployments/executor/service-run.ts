@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely';
 import { newId } from '#kernel/ids.ts';
 import { systemContext } from '#platform/context.ts';
 import { DatabaseAway } from '#deployments/executor/claims.ts';
@@ -18,8 +19,15 @@ import { Abandoned, Deadline, UNWIND_SECONDS, withDeadline } from '#kernel/deadl
 import { keepLastLines, maskLines } from '#deployments/logs/failed-instance.ts';
 import { diagnose, SEARCHED_LINES } from '#deployments/causes/index.ts';
 import { codeOf, type Cause, type ServiceError } from '#deployments/model/errors.ts';
-import { addMove, isHandedOver, sendWithLog, writeOf, type PlannedRun } from '#deployments/executor/run-context.ts';
-import { beginStep, endStep, failStep, stepKey, type StepPlace } from '#deployments/executor/step-log.ts';
+import {
+  addMove,
+  addRecap,
+  isHandedOver,
+  sendWithLog,
+  writeOf,
+  type PlannedRun,
+} from '#deployments/executor/run-context.ts';
+import { beginStep, endStep, failStep, passStep, stepKey, type StepPlace } from '#deployments/executor/step-log.ts';
 import type { ServiceWork } from '#deployments/executor/service-work.ts';
 import { STEPS, type Step } from '#deployments/executor/steps.ts';
 import type { PlannedService } from '#deployments/model/snapshot.ts';
@@ -38,6 +46,8 @@ const INTERRUPTED = 'An earlier attempt was interrupted here: what it has left u
 interface Position {
   write: FencedWrite;
   place: StepPlace | undefined;
+  /** Phase that this attempt has moved the service to. */
+  phase: Step['phase'] | undefined;
 }
 
 /**
@@ -52,7 +62,7 @@ export async function runService(run: PlannedRun, planned: PlannedService): Prom
     await discardTasks(work, discardsOf(work));
     return before;
   }
-  const at: Position = { write: writeOf(run), place: undefined };
+  const at: Position = { write: writeOf(run), place: undefined, phase: undefined };
   if (planned.failure) {
     await fail(work, at, new Error(planned.failure.message));
     return false;
@@ -64,15 +74,18 @@ export async function runService(run: PlannedRun, planned: PlannedService): Prom
       if (done?.status === 'SUCCESS') STEPS[name].take?.(work, done.output);
       else await carryOut(work, STEPS[name], place, at);
     }
-    addEnd(work, at.write);
-    await sendWithLog(run, at.write);
+    const moved = addEnd(work, at.write);
+    const isLast = run.unended === 1;
+    if (isLast) addRecap(run, at.write, moved);
+    const { rows } = await sendWithLog(run, at.write);
     await discardTasks(work, discardsOf(work, work.tasks ?? []));
+    if (isLast) run.recap = rows;
     return true;
   } catch (error) {
     await fail(work, at, error as Error);
     return false;
   } finally {
-    work.leaveBuilds?.();
+    for (const leave of Object.values(work.leave)) leave();
   }
 }
 
@@ -94,7 +107,7 @@ function begin(run: PlannedRun, planned: PlannedService): ServiceWork {
     tasks: undefined,
     handle: null,
     domains: undefined,
-    leaveBuilds: undefined,
+    leave: {},
   };
 }
 
@@ -103,10 +116,13 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
   run.signal.throwIfAborted();
   at.place = place;
   work.output = [];
+  if (step.passes?.(work)) return pass(work, place, at);
   await step.await?.(work);
   await prepare(work, step, place);
   at.write.add(beginStep(run.db, place));
-  addMove(run, at.write, step.phase, { serviceIds: [service.serviceId] });
+  // A service that is in its phase already is moved by nothing.
+  if (at.phase !== step.phase) addMove(run, at.write, step.phase, { serviceIds: [service.serviceId] });
+  at.phase = step.phase;
   if (step.applies && run.snapshot.action === 'DEPLOY')
     at.write.add(markWanted(run.db, run.scope, service.serviceId, 'running'));
   const { write } = at;
@@ -137,9 +153,7 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
     );
     step.take?.(work, output);
     at.write.add(endStep(run.db, place, output));
-    // A step was finished: the count of fruitless pickups begins anew.
-    if (run.claim.deployment.attempts > 1) at.write.set({ attempts: 1 });
-    at.place = undefined;
+    finish(work, at);
     span.set({ 'quarterdeck.outcome': 'SUCCESS' });
   } catch (error) {
     span.set({ 'quarterdeck.outcome': run.signal.aborted ? 'CANCEL' : 'ERROR' });
@@ -152,6 +166,22 @@ async function carryOut(work: ServiceWork, step: Step, place: StepPlace, at: Pos
     deadline.close();
     span.end();
   }
+}
+
+/** Ends a step that had nothing to wait for. Its record goes out with the next step's beginning. */
+function pass(work: ServiceWork, place: StepPlace, at: Position): void {
+  const { run, service } = work;
+  const span = run.span.child(place.name, { 'quarterdeck.service.id': service.serviceId });
+  at.write.addToldBehind(passStep(run.db, place));
+  finish(work, at);
+  span.set({ 'quarterdeck.outcome': 'SUCCESS' });
+  span.end();
+}
+
+/** Leaves a step that was finished: the count of fruitless pickups begins anew. */
+function finish({ run }: ServiceWork, at: Position): void {
+  if (run.claim.deployment.attempts > 1) at.write.set({ attempts: 1 });
+  at.place = undefined;
 }
 
 /** Prepares a step under a deadline: secret managers, for example, may hang. */
@@ -202,8 +232,8 @@ function progressSeconds(work: ServiceWork, step: Step): number | null {
   return Math.max(stepProgressSeconds, ready + unwind + APPLY_MARGIN_SECONDS);
 }
 
-/** Adds the facts and the state of the service's end to the write that ends its last step. */
-function addEnd(work: ServiceWork, write: FencedWrite): void {
+/** Adds the facts and the state of the service's end to the write that ends its last step. Returns the name of what it moves. */
+function addEnd(work: ServiceWork, write: FencedWrite): RawBuilder<unknown> {
   const { run, service, facts } = work;
   const { db, scope } = run;
   const { serviceId } = service;
@@ -252,7 +282,7 @@ function addEnd(work: ServiceWork, write: FencedWrite): void {
     case 'RUN':
     // What ran leaves the service as it was.
   }
-  addMove(run, write, 'succeed', { serviceIds: [serviceId] });
+  return addMove(run, write, 'succeed', { serviceIds: [serviceId] });
 }
 
 /** Returns the newest commit after a deployment. A rollback, or a repeat of one, keeps the commit recorded before it. */

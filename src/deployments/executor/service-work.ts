@@ -27,8 +27,8 @@ export interface ServiceWork {
   handle: Handle | null;
   /** Custom domains that the workload was applied with; undefined if it was not, or if an earlier release of Quarterdeck applied it. */
   domains: string[] | undefined;
-  /** Gives the service's place among the builds back; undefined while it has none. */
-  leaveBuilds: (() => void) | undefined;
+  /** Give back the service's place among those that build, or check out, at a time; undefined while it has none. */
+  leave: Partial<Record<'builds' | 'checkouts', () => void>>;
 }
 
 /** Context that a step runs in: the runtime's, with the attempt. */

@@ -38,6 +38,16 @@ export const beginStep = (db: Database, place: StepPlace) =>
       .doUpdateSet({ status: 'STARTED', attempts: sql`deployment_step.attempts + 1`, error: null, ended_at: null }),
   );
 
+/** Records a step that had nothing to wait for: it begins and ends in one moment. */
+export const passStep = (db: Database, place: StepPlace) => {
+  const ended = { status: 'SUCCESS', output: json({}), ended_at: sql<Date>`now()` };
+  return stepInsert(db, place, ended).onConflict((conflict) =>
+    conflict
+      .columns(['deployment_id', 'service_id', 'position'])
+      .doUpdateSet({ ...ended, attempts: sql`deployment_step.attempts + 1`, error: null }),
+  );
+};
+
 /** Records that a step has ended with success. */
 export const endStep = (db: Database, place: StepPlace, output: unknown) =>
   db
@@ -61,7 +71,7 @@ export const failStep = (db: Database, place: StepPlace, status: 'ERROR' | 'CANC
 const stepInsert = (
   db: Database,
   place: StepPlace,
-  columns: { status: string; error?: string; ended_at?: RawBuilder<Date> },
+  columns: { status: string; output?: string; error?: string; ended_at?: RawBuilder<Date> },
 ) =>
   db.insertInto('deployment_step').values({
     deployment_id: place.claim.deployment.id,

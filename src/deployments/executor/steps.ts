@@ -29,6 +29,8 @@ export interface Step {
   applies?: boolean;
   /** True if the step only waits for its turn: nothing is expected to show progress then. */
   waits?: boolean;
+  /** Takes what the step would wait for, if it is free: the step is recorded with the next one then, and not run. */
+  passes?(work: ServiceWork): boolean;
   /** Waits for what the step needs, before all else, however long that takes. */
   await?(work: ServiceWork): Promise<void>;
   /** Checks that need nothing outside, before the step begins. */
@@ -40,11 +42,16 @@ export interface Step {
 
 const clone: Step = {
   phase: 'build',
+  await: (work) => takePlaceAmong('checkouts', 'GIT_CLONE', work),
   run: async (work, context) => {
-    await requireDisk(work);
-    if (kindOf(work).chart) await fetchChart(work, context);
-    else await checkout(work, context);
-    return {};
+    try {
+      await requireDisk(work);
+      if (kindOf(work).chart) await fetchChart(work, context);
+      else await checkout(work, context);
+      return {};
+    } finally {
+      work.leave.checkouts?.();
+    }
   },
 };
 
@@ -52,28 +59,43 @@ const clone: Step = {
 const buildQueueing: Step = {
   phase: 'build',
   waits: true,
-  run: async (work, { log }) => {
-    if (work.run.options.builds.isFull) log('Waiting for another build to end: QUARTERDECK_BUILD_SLOTS run at a time.');
-    await joinBuilds(work);
+  passes: (work) => {
+    work.leave.builds ??= work.run.options.builds.takeFree(work.run.scope.organizationId);
+    return work.leave.builds !== undefined;
+  },
+  run: async (work) => {
+    await takePlaceAmong('builds', 'BUILD_QUEUEING', work);
     return {};
   },
 };
 
-async function joinBuilds(work: ServiceWork): Promise<void> {
-  work.leaveBuilds ??= await work.run.options.builds.take(work.run.signal);
+const WAITING = {
+  builds: 'Waiting for another build to end: QUARTERDECK_BUILD_SLOTS run at a time, of each organization in turn.',
+  checkouts:
+    'Waiting for another checkout to end: QUARTERDECK_CHECKOUT_SLOTS run at a time, of each organization in turn.',
+};
+
+/** Waits until the service may build, or check its repository out. */
+async function takePlaceAmong(places: keyof typeof WAITING, step: StepName, work: ServiceWork): Promise<void> {
+  const { run, service, leave } = work;
+  const { organizationId } = run.scope;
+  leave[places] ??= run.options[places].takeFree(organizationId);
+  if (leave[places]) return;
+  run.log.write({ serviceId: service.serviceId, step, text: WAITING[places] });
+  leave[places] = await run.options[places].take(organizationId, run.signal);
 }
 
 const build: Step = {
   phase: 'build',
   // An attempt that takes over has no place yet, though the one before it waited for its own.
-  await: joinBuilds,
+  await: (work) => takePlaceAmong('builds', 'BUILD', work),
   prepare: expand,
   run: async (work, context) => {
     try {
       await requireDisk(work);
       return await buildImage(work, context);
     } finally {
-      work.leaveBuilds?.();
+      work.leave.builds?.();
     }
   },
   take: (work, output: { image: string }) => {

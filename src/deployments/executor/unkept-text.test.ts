@@ -24,7 +24,7 @@ test('a service whose workload and engine say what PostgreSQL cannot keep fails 
   const error = new RuntimeError('failed', UNKEPT.said).withLines([line]);
   const calls = engine.runtime.calls.filter(({ verb }) => verb === 'submit').length;
   engine.runtime.faults = { failAt: { submit: { call: calls + 1, error } } };
-  ok(await admin.post(`/environment/${environment.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/environment/${environment.id}/deploy?wait=40`), 200);
   const all = await Promise.all(
     [application.id, other.id].map(async (id) => ok(await admin.get(`/application/${id}/status`), 200)),
   );
@@ -44,6 +44,6 @@ test('a build that fails for a reason that PostgreSQL cannot keep ends in its er
   const { application } = await makeExample(admin);
   const calls = engine.runtime.calls.filter(({ verb }) => verb === 'build').length;
   engine.runtime.faults = { failAt: { build: { call: calls + 1, error: new Error(UNKEPT.said) } } };
-  const status = ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  const status = ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
   expect(status).toMatchObject({ state: 'BUILD_ERROR', error: { message: UNKEPT.told } });
 });

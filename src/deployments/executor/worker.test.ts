@@ -39,11 +39,11 @@ test('a worker whose connection falls silent while it has nothing to do joins th
   const { worker, relay } = await relayedWorker();
   await worker.start();
   await relay.set('silent');
-  await expect.poll(() => warnings.join('\n'), { timeout: 30_000 }).toContain('its deployments are left to others');
+  await expect.poll(() => warnings.join('\n')).toContain('its deployments are left to others');
   await relay.set('open');
   const admin = await app.organization();
   const { application } = await makeExample(admin);
-  expect(ok(await admin.post(`/application/${application.id}/deploy?wait=15`), 200).state).toBe('DEPLOYED');
+  expect(ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200).state).toBe('DEPLOYED');
 }, 60_000);
 
 test('a worker that begins on a database that takes the connection and says nothing does not wait for ever', async () => {
@@ -59,11 +59,11 @@ test('a worker that fails to join leaves no connection open', async () => {
       where datname = current_database() and application_name like 'quarterdeck worker %'`.execute(app.db);
     return rows[0]!.n;
   };
-  await expect.poll(connections, { timeout: 10_000 }).toBe(0);
+  await expect.poll(connections).toBe(0);
   await sql`alter sequence worker_number rename to worker_number_away`.execute(app.db);
   try {
     for (let time = 0; time < 3; time++) await expect(worker.start()).rejects.toThrow(/worker_number/);
-    await expect.poll(connections, { timeout: 10_000 }).toBe(0);
+    await expect.poll(connections).toBe(0);
   } finally {
     await sql`alter sequence worker_number_away rename to worker_number`.execute(app.db);
   }

@@ -38,10 +38,13 @@ export class DeploymentWorker {
   /** Turns at items that other workers were told of first. */
   readonly #turns = new Set<NodeJS.Timeout>();
   readonly #builds: Slots;
+  readonly #checkouts: Slots;
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
     this.#builds = new Slots(parts.slots.builds);
+    // A repository that hangs holds its place for minutes.
+    this.#checkouts = new Slots(parts.slots.checkouts, Math.ceil(parts.slots.checkouts / 2));
     this.#loop = new WorkLoop(this.#kind(), parts);
   }
 
@@ -88,7 +91,8 @@ export class DeploymentWorker {
         await clearLeftover(db, claim, this.#workerId);
         this.#parts.platform.notify(DEPLOYMENTS);
       },
-      run: (claim, lease) => runDeployment(this.#parts, claim, { lease, builds: this.#builds }),
+      run: (claim, lease) =>
+        runDeployment(this.#parts, claim, { lease, builds: this.#builds, checkouts: this.#checkouts }),
       subject: ({ deployment }) => deployment.id,
       fields: ({ deployment }) => ({ deploymentId: deployment.id }),
       // A worker without work asks for a sign of life: it would claim, and hear of work, over a connection that is dead.

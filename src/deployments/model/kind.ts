@@ -69,7 +69,7 @@ export type DockerfileMaker = (
   variables: readonly string[],
 ) => Promise<GeneratedDockerfile | null>;
 
-interface GeneratedDockerfile {
+interface GeneratedDockerfile extends Partial<Pick<BuildRecipe, 'rootPath' | 'dockerfilePath'>> {
   text: string;
   /** Content of its `.dockerignore`; null or absent where the one of the checkout counts. */
   ignore?: string | null;

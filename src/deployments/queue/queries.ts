@@ -64,6 +64,7 @@ export async function listQueueItems(
 
 export interface Finding {
   id: string;
+  cluster_id: string;
   kind: 'CYCLE' | 'UNCLAIMED';
   message: string;
 }
@@ -76,7 +77,11 @@ export async function storeFindings(db: Database, findings: Finding[]): Promise<
   await db
     .insertInto('queue_finding')
     .values(findings)
-    .onConflict((conflict) => conflict.column('id').doUpdateSet((eb) => ({ message: eb.ref('excluded.message') })))
+    .onConflict((conflict) =>
+      conflict
+        .column('id')
+        .doUpdateSet((eb) => ({ message: eb.ref('excluded.message'), cluster_id: eb.ref('excluded.cluster_id') })),
+    )
     .execute();
 }
 

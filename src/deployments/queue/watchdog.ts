@@ -24,18 +24,20 @@ function cycleFinding(cycle: QueueItem[]): Finding {
   const [first] = [...cycle].sort((a, b) => (a.id < b.id ? -1 : 1));
   return {
     id: `CYCLE ${first!.id}`,
+    cluster_id: first!.clusterId,
     kind: 'CYCLE',
     message: `Cluster ${first!.clusterName}: the queue stands still, because ${names} wait for each other in a circle. Cancel one of them to let the others go on.`,
   };
 }
 
-function freeFinding({ id, label, clusterName, absentNode }: QueueItem): Finding {
+function freeFinding({ id, label, clusterId, clusterName, absentNode }: QueueItem): Finding {
   const why =
     absentNode === null
       ? 'Every worker is busy or none runs: start one more, or raise QUARTERDECK_WORKER_SLOTS.'
       : `The machine ${absentNode}, on which the cluster lives, has not been seen for more than two minutes: start the service there.`;
   return {
     id: `UNCLAIMED ${id}`,
+    cluster_id: clusterId,
     kind: 'UNCLAIMED',
     message: `Cluster ${clusterName}: ${label} can begin, but no worker claims it. ${why}`,
   };

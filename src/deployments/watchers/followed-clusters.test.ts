@@ -51,7 +51,7 @@ class FollowedCluster {
 
 async function deployed(admin: Actor) {
   const { application, environment } = await makeExample(admin);
-  ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
   const status = async () => ok(await admin.get(`/application/${application.id}/status`), 200);
   const history = async () => ok(await admin.get(`/application/${application.id}/deploymentHistoryV2`), 200).results;
   return { application, environment, status, history };
@@ -64,9 +64,7 @@ test('what an event of a followed cluster is about is shown with the status with
   await watcher.look();
   const message = '0 of 1 instances are ready; p-1: it ended with status 3.';
   cluster.change(application.id, { state: 'failed', message });
-  await expect
-    .poll(async () => (await status()).warnings, { timeout: 2_000 })
-    .toMatchObject([{ code: 'INSTANCES_NOT_READY', message }]);
+  await expect.poll(async () => (await status()).warnings).toMatchObject([{ code: 'INSTANCES_NOT_READY', message }]);
   const { since } = (await status()).warnings[0];
   cluster.change(application.id, { state: 'partial', message: '0 of 1 instances are ready.' });
   await expect
@@ -92,7 +90,7 @@ test('warnings of what is observed go with the stop of the service', async () =>
   const watcher = await cluster.watcher();
   await watcher.look();
   expect((await status()).warnings).toMatchObject([{ code: 'INSTANCES_NOT_READY' }]);
-  ok(await admin.post(`/application/${application.id}/stop?wait=20`), 200);
+  ok(await admin.post(`/application/${application.id}/stop?wait=40`), 200);
   await watcher.look();
   expect((await status()).warnings).toBeUndefined();
   await watcher.stop();
@@ -123,7 +121,7 @@ test('fields that somebody changed are put back at once, and once in ten minutes
   const watcher = await cluster.watcher();
   await watcher.look();
   cluster.change(application.id, { drift: DRIFT });
-  await expect.poll(async () => (await history()).map(({ status }: { status: string }) => status), { timeout: 15_000 }).toEqual(['DEPLOYED', 'DEPLOYED']); // prettier-ignore
+  await expect.poll(async () => (await history()).map(({ status }: { status: string }) => status)).toEqual(['DEPLOYED', 'DEPLOYED']); // prettier-ignore
   await watcher.look();
   await watcher.look();
   expect(await history()).toHaveLength(2);
@@ -136,7 +134,7 @@ test('a service that is gone from a followed cluster is deployed again without w
   const watcher = await cluster.watcher();
   await watcher.look();
   cluster.change(application.id, { state: 'absent', instances: [] });
-  await expect.poll(async () => (await history()).length, { timeout: 5_000 }).toBe(2);
+  await expect.poll(async () => (await history()).length).toBe(2);
   await watcher.stop();
 });
 

@@ -28,16 +28,16 @@ test('what is gone from its place is brought back as it was released, and not as
   const admin = await app.organization();
   const { application } = await makeExample(admin);
   const url = `/application/${application.id}`;
-  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  ok(await admin.post(`${url}/deploy?wait=40`), 200);
   ok(await admin.put(url, exampleBody({ cpu: 900 })), 200);
   const before = engine.runtime.specOf(application.id)!;
   const context = { signal: new AbortController().signal, log: () => undefined };
   await engine.runtime.remove({ ...before.identity, generation: before.identity.generation + 1 }, null, context);
   const looking = await watcher();
   await looking.look();
-  await expect.poll(() => engine.runtime.specOf(application.id)?.resources.cpuMilli, { timeout: 15_000 }).toBe(500);
+  await expect.poll(() => engine.runtime.specOf(application.id)?.resources.cpuMilli).toBe(500);
   await expect
-    .poll(async () => ok(await admin.get(`${url}/status`), 200), { timeout: 15_000 })
+    .poll(async () => ok(await admin.get(`${url}/status`), 200))
     .toMatchObject({ state: 'DEPLOYED', service_deployment_status: 'OUT_OF_DATE' });
 });
 
@@ -60,7 +60,7 @@ test('what a restore holds back is left alone while it is gone, and looked after
   const admin = await app.organization();
   const { application } = await makeExample(admin);
   const url = `/application/${application.id}`;
-  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  ok(await admin.post(`${url}/deploy?wait=40`), 200);
   const hold = () => app.db.updateTable('service').set({ restored_at: new Date() }).execute();
   const held = async () =>
     (
@@ -83,13 +83,13 @@ test('what a restore holds back is left alone while it is gone, and looked after
   expect([await held(), await number()]).toEqual([true, 1]);
 
   // Deployed again it is looked after again, whether it was seen or not.
-  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  ok(await admin.post(`${url}/deploy?wait=40`), 200);
   await engine.runtime.remove(engine.runtime.specOf(application.id)!.identity, null, {
     signal: new AbortController().signal,
     log: () => undefined,
   });
   await looking.look();
-  await expect.poll(number, { timeout: 15_000 }).toBe(3);
+  await expect.poll(number).toBe(3);
 });
 
 const CONTEXT = { signal: new AbortController().signal, log: () => undefined };
@@ -150,7 +150,7 @@ test('after a reboot the services of an environment are asked for together, so t
   const { environment, first, second } = await twoStages(admin);
   await reboot(first, second);
   await (await watcher()).look();
-  await expect.poll(async () => (await automatic(environment.id)).open, { timeout: 15_000 }).toBe(false);
+  await expect.poll(async () => (await automatic(environment.id)).open).toBe(false);
   const { requests } = await automatic(environment.id);
   expect(requests).toHaveLength(1);
   expect(requests[0]!.map(({ state }) => state)).toEqual(['RESTARTED', 'RESTARTED']);
@@ -166,7 +166,7 @@ test('what follows a service that did not come back waits, until both are asked 
   engine.runtime.faults = { failAt: { restart: count + 1 } };
   const looking = await watcher();
   await looking.look();
-  await expect.poll(async () => (await automatic(environment.id)).open, { timeout: 15_000 }).toBe(false);
+  await expect.poll(async () => (await automatic(environment.id)).open).toBe(false);
   engine.runtime.faults = {};
   await looking.look();
   const { requests } = await automatic(environment.id);
@@ -180,7 +180,7 @@ test('what follows a service that did not come back waits, until both are asked 
     .where('automatic', '=', true)
     .execute();
   await looking.look();
-  await expect.poll(async () => (await automatic(environment.id)).open, { timeout: 15_000 }).toBe(false);
+  await expect.poll(async () => (await automatic(environment.id)).open).toBe(false);
   expect((await automatic(environment.id)).requests[1]!.map(({ state }) => state)).toEqual(['RESTARTED', 'RESTARTED']);
 });
 
@@ -188,12 +188,12 @@ test('a service whose stop is asked for while it is observed is not started agai
   const admin = await app.organization();
   const { application, environment } = await makeExample(admin);
   const url = `/application/${application.id}`;
-  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  ok(await admin.post(`${url}/deploy?wait=40`), 200);
   await reboot(application.id);
   engine.runtime.faults = { deaf: ['observe'] };
   const looking = (await watcher()).look();
   await expect.poll(() => engine.runtime.calls.at(-1)?.verb).toBe('observe');
-  ok(await admin.post(`${url}/stop?wait=20`), 200);
+  ok(await admin.post(`${url}/stop?wait=40`), 200);
   engine.runtime.faults = {};
   await looking;
   expect(await automatic(environment.id)).toEqual({ requests: [], open: false });
@@ -202,7 +202,7 @@ test('a service whose stop is asked for while it is observed is not started agai
 test('a runtime that does not answer for one service keeps nobody from looking after the others', async () => {
   const admin = await app.organization();
   const examples = [await makeExample(admin), await makeExample(admin)];
-  for (const { application } of examples) ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  for (const { application } of examples) ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
   await reboot(...examples.map(({ application }) => application.id as string));
   const count = engine.runtime.calls.filter(({ verb }) => verb === 'observe').length;
   engine.runtime.faults = { hangAt: { observe: count + 1 } };
@@ -215,7 +215,7 @@ test('a runtime that does not answer for one service keeps nobody from looking a
 test('a runtime that does not answer is asked once for a service, however often is looked, and again once it has answered', async () => {
   const admin = await app.organization();
   const { application } = await makeExample(admin);
-  ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
   const asked = () =>
     engine.runtime.calls.filter(({ verb, serviceId }) => verb === 'observe' && serviceId === application.id).length;
   const looking = await watcher(100);
@@ -223,5 +223,5 @@ test('a runtime that does not answer is asked once for a service, however often 
   for (let look = 0; look < 3; look++) await looking.look();
   expect(asked()).toBe(1);
   engine.runtime.faults = {};
-  await expect.poll(async () => (await looking.look(), asked()), { timeout: 15_000 }).toBeGreaterThan(1);
+  await expect.poll(async () => (await looking.look(), asked())).toBeGreaterThan(1);
 });

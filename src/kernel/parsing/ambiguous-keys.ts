@@ -1,4 +1,4 @@
-import type { Shape } from '#kernel/parsing/formats.ts';
+import { isListShape, type Shape } from '#kernel/parsing/formats.ts';
 
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]/g;
 
@@ -28,13 +28,13 @@ export function refuseAmbiguousKeys(text: string, shape: Shape): void {
 
 const levelOf = (token: '{' | '[', shape: Shape | undefined): Level => ({
   shape: token === '{' ? shape : undefined,
-  next: token === '[' && Array.isArray(shape) ? shape[0] : undefined,
+  next: token === '[' && shape !== undefined && isListShape(shape) ? shape[0] : undefined,
   seen: new Set(),
 });
 
 /** Returns the shape of the value of a key, which is given as it is written. */
 function shapeAt({ shape, seen }: Level, written: string): Shape | undefined {
-  if (typeof shape !== 'object' || Array.isArray(shape)) return undefined;
+  if (typeof shape !== 'object' || isListShape(shape)) return undefined;
   const key = JSON.parse(written) as string;
   const name = Object.keys(shape).find((field) => folded(field) === folded(key));
   if (name === undefined) return undefined;

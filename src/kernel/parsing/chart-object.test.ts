@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import { foreignLabelIn, inspectChartObject } from '#kernel/parsing/chart-object.ts';
+import { LONGEST_BLOCK_MS, leastBlockedBy } from '#test/harness/blocking.ts';
 
 const options = { group: '/api/v1', resource: 'configmaps', namespace: 'qd-own' };
 
-test('labels are looked for in objects: a text of several megabytes takes no time', () => {
+test('labels are looked for in objects: a text of several megabytes takes no time', async () => {
   const text = 'a'.repeat(4 * 2 ** 20);
-  const started = performance.now();
-  expect(foreignLabelIn({ labels: text, metadata: { labels: text }, list: [text, null, 1] })).toBeNull();
-  expect(performance.now() - started).toBeLessThan(100);
+  const look = async () =>
+    expect(foreignLabelIn({ labels: text, metadata: { labels: text }, list: [text, null, 1] })).toBeNull();
+  expect(await leastBlockedBy(look)).toBeLessThan(LONGEST_BLOCK_MS);
   expect(foreignLabelIn({ list: [null, { labels: { 'quarterdeck.service': 'a' } }] })).toBe('quarterdeck.service');
 });
 

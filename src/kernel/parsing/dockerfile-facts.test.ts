@@ -21,6 +21,7 @@ test('a Dockerfile tells its arguments and the images from outside, each once', 
     ),
   ).toEqual({
     args: ['VERSION', 'REGISTRY', 'TOKEN'],
+    secrets: [],
     repositories: ['registry.acme.net:5000/base/node', 'nginx', 'ghcr.io/acme/tools'],
   });
 });

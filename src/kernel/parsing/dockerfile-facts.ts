@@ -1,4 +1,5 @@
-import { DockerfileParser } from 'dockerfile-ast';
+import { DockerfileParser, type Instruction, type ModifiableInstruction } from 'dockerfile-ast';
+import { secretMountOf } from '#kernel/parsing/secret-mount.ts';
 import type { DockerfileFacts } from '#kernel/parsing/formats.ts';
 
 /** Lists what a Dockerfile needs from outside; null for a text that is none (no FROM). */
@@ -22,7 +23,18 @@ export function inspectDockerfile(text: string): DockerfileFacts | null {
     .filter((image): image is string => !!image && image !== 'scratch')
     .filter((image) => !stages.has(image.toLowerCase()) && !/^\d+$/.test(image))
     .map(withoutTag);
-  return { args: unique(declared.map((one) => one.getValue().split('=')[0]!)), repositories: unique(repositories) };
+  return {
+    args: unique(declared.map((one) => one.getValue().split('=')[0]!)),
+    secrets: unique(dockerfile.getInstructions().flatMap(secretsOf)),
+    repositories: unique(repositories),
+  };
+}
+
+/** Returns the ids of the secrets that an instruction mounts. */
+function secretsOf(instruction: Instruction): string[] {
+  if (instruction.getKeyword() !== 'RUN') return [];
+  const mounts = (instruction as ModifiableInstruction).getFlags().filter((flag) => flag.getName() === 'mount');
+  return mounts.flatMap((mount) => secretMountOf(mount.getValue() ?? '')?.id ?? []);
 }
 
 /** Replaces the ARGs before the first FROM by their defaults in an image's name; undefined if one has none, since only a build knows it. */

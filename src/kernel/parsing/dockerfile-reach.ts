@@ -1,3 +1,4 @@
+import { fieldsOfMount } from '#kernel/parsing/mount-fields.ts';
 import { expandWord, splitWords } from '#kernel/parsing/dockerfile-words.ts';
 import { dockerfileFault, scanDockerfile, triggerOf, type Instruction } from '#kernel/parsing/dockerfile-scan.ts';
 import type { DockerfileReach, ImageReference, ReachOptions } from '#kernel/parsing/formats.ts';
@@ -158,14 +159,14 @@ function readRun(instruction: Instruction, finding: Finding): void {
 
 function readMount(instruction: Instruction, value: string, finding: Finding): void {
   if (value.includes('"')) throw dockerfileFault(instruction.first, `--mount=${value}: must have no quotes.`);
-  const fields = value.split(',').map((field) => {
-    const at = field.indexOf('=');
-    return at < 0
-      ? ([field.trim().toLowerCase(), ''] as const)
-      : ([field.slice(0, at).trim().toLowerCase(), field.slice(at + 1)] as const);
-  });
-  for (const [key, from] of fields) if (key === 'from') readSource(instruction, '--mount', from, finding);
-  const isCache = fields.some(([key, type]) => key === 'type' && (/cache/i.test(type) || type.includes('$')));
+  const fields = fieldsOfMount(value);
+  for (const [key, from = ''] of fields) if (key === 'from') readSource(instruction, '--mount', from, finding);
+  if (!finding.separatesCaches && fields.some(([key, type = '']) => key === 'type' && /secret/i.test(type)))
+    throw dockerfileFault(
+      instruction.first,
+      'RUN --mount=type=secret takes Docker Engine with BuildKit: this builder asks for no secrets.',
+    );
+  const isCache = fields.some(([key, type = '']) => key === 'type' && (/cache/i.test(type) || type.includes('$')));
   if (isCache && !finding.separatesCaches)
     throw dockerfileFault(
       instruction.first,

@@ -21,6 +21,8 @@ export interface DockerfileText {
 export interface DockerfileFacts {
   /** Names that ARG declares, in their order. */
   args: string[];
+  /** Ids of the secrets that RUN mounts (`--mount=type=secret,id=TOKEN`), in their order. */
+  secrets: string[];
   /** Images that it is based on or copies from, without tags; its own stages and `scratch` left out. */
   repositories: string[];
 }
@@ -82,7 +84,19 @@ export interface YamlOptions {
  * Parts of a text of JSON that its reader needs: a scalar with at most 4,000 characters (`true`), a text of any length, any value as JSON,
  * the items of a list, at most so many, or fields of an object.
  */
-export type Shape = true | 'text' | 'json' | [item: Shape, most?: number] | { [field: string]: Shape };
+export type Shape =
+  true | 'text' | 'json' | readonly [item: Shape, most?: number] | { readonly [field: string]: Shape };
+
+export const isListShape = (shape: Shape): shape is readonly [item: Shape, most?: number] => Array.isArray(shape);
+
+/** Values that are kept of a text of JSON by a shape: each may be absent, and null in lists. */
+export type Shaped<S extends Shape> = S extends true
+  ? string | number | boolean
+  : S extends 'text' | 'json'
+    ? string
+    : S extends readonly [infer Item extends Shape, number?]
+      ? (Shaped<Item> | null)[]
+      : { [Field in keyof S]?: S[Field] extends Shape ? Shaped<S[Field]> : never };
 
 export interface ShapeOptions {
   shape: Shape;
@@ -173,6 +187,38 @@ export interface ArchiveContent {
   bytes: number;
 }
 
+export interface GlobOptions {
+  paths: string[];
+}
+
+/** Signatures that passkeys make (COSE): EdDSA, ES256, RS256. */
+export const PASSKEY_ALGORITHMS = [-8, -7, -257] as const;
+
+/** Request for a passkey that a browser has answered. Bytes are base64url. */
+export interface CeremonyOptions {
+  challenge: string;
+  /** Origin of the page. */
+  origin: string;
+  /** Host of the page, to which passkeys are bound. */
+  rpId: string;
+}
+
+export interface AssertionOptions extends CeremonyOptions {
+  publicKey: string;
+  /** Signatures that the authenticator had counted before. */
+  signCount: number;
+}
+
+/** Passkey that was made. Bytes are base64url. */
+export interface MadePasskey {
+  credentialId: string;
+  /** COSE_Key. */
+  publicKey: string;
+  signCount: number;
+  /** True if its authenticator copies it to other devices of the person. */
+  isSynced: boolean;
+}
+
 /** Kinds of files with the input and output of their parsers. All of it is data that a thread can pass on. */
 export interface Formats {
   yaml: { options: YamlOptions; result: unknown };
@@ -207,6 +253,12 @@ export interface Formats {
   'chart-index': { options: null; result: Map<string, string> };
   /** Tar archive of a folder. Its text is the path of the file that holds it: archives are too large to be passed between threads. */
   'source-archive': { options: ArchiveOptions; result: ArchiveContent };
+  /** Patterns of paths, as a JSON array; answers the paths that they match. */
+  globs: { options: GlobOptions; result: string[] };
+  /** Answer of a browser that has made a passkey, as JSON. */
+  'passkey-registration': { options: CeremonyOptions; result: MadePasskey };
+  /** Answer of a browser that has signed with a passkey, as JSON; answers the new count of signatures. */
+  'passkey-assertion': { options: AssertionOptions; result: number };
 }
 
 export type Format = keyof Formats;
@@ -244,6 +296,9 @@ export const LIMITS: Record<Format, FileLimits> = {
   manifest: { bytes: 8 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
   'chart-index': { bytes: 16 * 1024 * KIB, milliseconds: 30_000, megabytes: 1_200 },
   'source-archive': { bytes: 4 * KIB, milliseconds: 120_000, megabytes: 256 },
+  globs: { bytes: 64 * KIB, milliseconds: 2_000, megabytes: 256 },
+  'passkey-registration': { bytes: 64 * KIB, milliseconds: 5_000, megabytes: 256 },
+  'passkey-assertion': { bytes: 64 * KIB, milliseconds: 5_000, megabytes: 256 },
 };
 
 /** Longest result, as JSON: the thread that asked takes a moment for each byte of it. */

@@ -6,6 +6,8 @@ import {
   type Format,
   type Formats,
   type Question,
+  type Shape,
+  type Shaped,
 } from '#kernel/parsing/formats.ts';
 import { inspectChartObject } from '#kernel/parsing/chart-object.ts';
 import { parseShape } from '#kernel/parsing/json.ts';
@@ -57,13 +59,17 @@ const pool = new ParserPool();
 const MOST_ARCHIVES = 2;
 const archivePool = new ParserPool(undefined, MOST_ARCHIVES);
 
+/** Thread for passkeys: people who sign in never wait for files. */
+const passkeyPool = new ParserPool(undefined, 1);
+
+type PasskeyFormat = 'passkey-registration' | 'passkey-assertion';
 type OptionsOf<F extends Format> = Formats[F]['options'] extends null ? [] : [options: Formats[F]['options']];
 
 /**
  * Reads a file of an organization in a thread, with limits of size, time and memory: other requests go on meanwhile. Throws ParsingError
  * that names the file and its fault.
  */
-export async function readFileOf<F extends Exclude<Format, 'source-archive'>>(
+export async function readFileOf<F extends Exclude<Format, 'source-archive' | PasskeyFormat>>(
   organizationId: string,
   format: F,
   { name, text }: UserFile | EncodedFile,
@@ -77,6 +83,15 @@ export async function readFileOf<F extends Exclude<Format, 'source-archive'>>(
   return readIn(pool, organizationId, name, { format, text, options: options ?? null });
 }
 
+/** Reads the parts of a text of JSON that a shape names; null for a text without any of them. Throws ParsingError. */
+export const readShapeOf = async <const S extends Shape>(
+  organizationId: string,
+  file: UserFile | EncodedFile,
+  shape: S,
+  refusesAmbiguousKeys = false,
+): Promise<Shaped<S> | null> =>
+  (await readFileOf(organizationId, 'json-shape', file, { shape, refusesAmbiguousKeys })) as Shaped<S> | null;
+
 /**
  * Converts an uploaded archive in a thread with limits of time and memory; the abort of the signal ends it. `archive` is the path of its file.
  * Throws ParsingError that names the entry and its fault, or the reason of the abort.
@@ -88,6 +103,21 @@ export const readArchiveOf = (
   signal: AbortSignal,
 ): Promise<ArchiveContent> =>
   readIn(archivePool, organizationId, 'archive', { format: 'source-archive', text: archive, options }, signal);
+
+/**
+ * Checks the answer of a browser about a passkey in a thread with limits of time and memory: it comes from people who are not signed in. Throws
+ * ParsingError with what is wrong.
+ */
+export async function checkPasskey<F extends PasskeyFormat>(
+  format: F,
+  credential: object,
+  options: Formats[F]['options'],
+): Promise<Formats[F]['result']> {
+  const text = JSON.stringify(credential);
+  if (text.length > LIMITS[format].bytes)
+    throw new ParsingError('credential', `it is larger than ${LIMITS[format].bytes / 1024} KiB`, 'limit');
+  return readIn(passkeyPool, 'people who sign in', 'credential', { format, text, options });
+}
 
 async function readIn<T>(
   threads: ParserPool,

@@ -1,6 +1,6 @@
 import sjson from 'secure-json-parse';
 import { refuseAmbiguousKeys } from '#kernel/parsing/ambiguous-keys.ts';
-import type { Shape, ShapeOptions } from '#kernel/parsing/formats.ts';
+import { isListShape, type Shape, type ShapeOptions } from '#kernel/parsing/formats.ts';
 import { TooMuch } from '#kernel/parsing/problem.ts';
 
 /** Reads JSON without the keys that would change what its objects are. */
@@ -32,7 +32,7 @@ export function parseShape(text: string, { shape, refusesAmbiguousKeys = false }
     if (wanted === true) return isScalar(value) ? value : undefined;
     if (wanted === 'text') return typeof value === 'string' ? value : undefined;
     if (wanted === 'json') return JSON.stringify(value);
-    if (Array.isArray(wanted))
+    if (isListShape(wanted))
       return Array.isArray(value) ? value.slice(0, wanted[1]).map((item) => keep(item, wanted[0]) ?? null) : undefined;
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
     const fields = Object.entries(wanted).filter(([name]) => Object.hasOwn(value, name));

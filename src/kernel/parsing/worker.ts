@@ -27,6 +27,9 @@ const PARSERS: Record<Format, () => Promise<Parser>> = {
   manifest: async () => (await import('#kernel/parsing/manifests.ts')).compareManifests,
   'chart-index': async () => (await import('#kernel/parsing/chart-index.ts')).parseChartIndex,
   'source-archive': async () => (await import('#kernel/parsing/source-archive.ts')).convertArchive,
+  globs: async () => (await import('#kernel/parsing/globs.ts')).matchGlobs,
+  'passkey-registration': async () => (await import('#kernel/parsing/passkey.ts')).checkRegistration,
+  'passkey-assertion': async () => (await import('#kernel/parsing/passkey.ts')).checkAssertion,
 };
 
 async function answer({ format, text, options }: Question): Promise<Reply> {

@@ -20,12 +20,23 @@ interface Provider {
   keys: JWTVerifyGetKey;
 }
 
+/** Groups of a person, as a token of the identity provider names them. */
+export interface ReadGroups {
+  userId: string;
+  groups: string[];
+  /** Time at which the provider made the token. */
+  tokenAt: Date;
+}
+
+/** Called with the groups of each verified token; returns whether the person's rights may have changed. */
+export type OnSignIn = (signIn: ReadGroups) => Promise<boolean>;
+
 /**
  * Verifies sessions by the identity provider of the settings: its keys are found by discovery and kept; a key that is new there
  * is fetched when a token names it. Null when the settings name no provider: only API tokens are accepted then.
  * Throws SettingsError without an audience: tokens that the provider made for other programs would be accepted.
  */
-export function createSessionVerifier(platform: Platform): SessionVerifier | null {
+export function createSessionVerifier(platform: Platform, onSignIn?: OnSignIn): SessionVerifier | null {
   const { oidcIssuer, oidcAudience } = platform.settings;
   if (!oidcIssuer) return null;
   if (!oidcAudience)
@@ -35,7 +46,12 @@ export function createSessionVerifier(platform: Platform): SessionVerifier | nul
     find: async (token) => {
       if (!mayBeOurs(token, oidcIssuer)) return undefined;
       const claims = await verify(token, await provider(), oidcAudience, platform.clock.now());
-      return claims && findSessionPrincipal(platform, personOf(claims));
+      if (!claims) return undefined;
+      const person = personOf(claims);
+      const principal = await findSessionPrincipal(platform, person);
+      const read = groupsOf(claims, platform.settings.oidcGroupsClaim);
+      const isChanged = read && (await onSignIn?.({ userId: principal.userId, ...read }));
+      return isChanged ? findSessionPrincipal(platform, person) : principal;
     },
   };
 }
@@ -152,6 +168,25 @@ async function readBounded(url: string, { body }: Response): Promise<Buffer<Arra
 
 /** Returns whether two issuers are the same. Some providers write a slash at the end of their name; the settings leave it out. */
 const sameIssuer = (said: string | undefined, wanted: string): boolean => said?.replace(/\/$/, '') === wanted;
+
+/**
+ * Returns the groups of a token; undefined where they are not read, or where the provider has left them out because there are too many
+ * (`_claim_names`, OpenID Connect Core 1.0 §5.6.2): then they are not known. A claim that is absent otherwise means no group.
+ */
+function groupsOf(claims: JWTPayload, claim: string): Pick<ReadGroups, 'groups' | 'tokenAt'> | undefined {
+  const elsewhere = claims._claim_names as Record<string, unknown> | undefined;
+  if (claim === '' || claims.iat === undefined || elsewhere?.[claim] !== undefined) return undefined;
+  const value = claims[claim] ?? nested(claims, claim.split('.'));
+  const groups = (Array.isArray(value) ? value : [value]).filter((one) => typeof one === 'string' && one !== '');
+  return { groups: groups as string[], tokenAt: new Date(claims.iat * 1000) };
+}
+
+/** Returns a claim within claims, such as `realm_access.roles` of Keycloak. */
+const nested = (claims: unknown, path: string[]): unknown =>
+  path.reduce<unknown>(
+    (at, name) => (typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as never)[name] : undefined),
+    claims,
+  );
 
 const text = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 500) : '');
 

@@ -1,4 +1,5 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Vault } from '#platform/vault/index.ts';
 
 /** Secret that is shown once, and the digest of it that is stored. */
 export interface MadeSecret {
@@ -13,8 +14,17 @@ export interface SecretParts {
 }
 
 /** Makes a secret for an id: `<prefix>_<id as 32 hex digits>_<256 random bits as base64url>`. The id finds the row, the rest proves it. */
-export function makeSecretText(prefix: string, id: string): MadeSecret {
-  const secret = randomBytes(32).toString('base64url');
+export const makeSecretText = (prefix: string, id: string): MadeSecret => secretText(prefix, id, randomBytes(32));
+
+/**
+ * Derives the secret of an id from the installation's key: the same each time, so that a mail is sent again without a stored secret. The id must
+ * be random, and not be used again.
+ */
+export const deriveSecretText = (vault: Pick<Vault, 'deriveKey'>, prefix: string, id: string): MadeSecret =>
+  secretText(prefix, id, createHmac('sha256', vault.deriveKey('one-time links')).update(`${prefix} ${id}`).digest());
+
+function secretText(prefix: string, id: string, bytes: Buffer): MadeSecret {
+  const secret = bytes.toString('base64url');
   return { text: `${prefix}_${id.replaceAll('-', '')}_${secret}`, hash: hashOf(secret) };
 }
 

@@ -96,15 +96,14 @@ export const listSessions = (db: Database, userId: string, now: Date) =>
     .orderBy('created_at', 'desc')
     .orderBy('id');
 
-/** Ends a session of a person; returns whether there was one. */
-export async function endSession(db: Database, userId: string, id: string): Promise<boolean> {
-  const { numDeletedRows } = await db
+/** Ends a session of a person; returns the address that signed in, undefined if there was no such session. */
+export const endSession = (db: Database, userId: string, id: string) =>
+  db
     .deleteFrom('sign_in_session')
     .where('user_id', '=', userId)
     .where('id', '=', id)
+    .returning('address')
     .executeTakeFirst();
-  return numDeletedRows > 0n;
-}
 
 /** Ends the sessions of a person, except one; returns their number. */
 export async function endSessions(db: Database, userId: string, except: string | null): Promise<number> {

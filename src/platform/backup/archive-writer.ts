@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createWriteStream, existsSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { zstdCompress } from 'node:zlib';
@@ -10,9 +11,8 @@ import {
   BackupRefused,
   MANIFEST_ENTRY,
   MANIFEST_SUM_ENTRY,
-  MARK_ENTRY,
   PART_BYTES,
-  type Manifest,
+  type ArchiveKind,
   type Mark,
   type Part,
 } from '#platform/backup/format.ts';
@@ -20,6 +20,9 @@ import {
 const compress = promisify(zstdCompress);
 
 export const sha256 = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex');
+
+/** Changes the bytes of a file on their way, such as their encryption does. */
+export type Change = (bytes: ReadableStream<Uint8Array>) => Promise<ReadableStream<Uint8Array>>;
 
 /** Writes an archive under a temporary name, mode 0600. It gets its own name when everything is in it and on the disk. */
 export class ArchiveWriter {
@@ -37,30 +40,30 @@ export class ArchiveWriter {
     written.catch(() => undefined);
   }
 
-  /** Begins a file that must not be there yet. */
-  static async open(file: string, mark: Mark): Promise<ArchiveWriter> {
-    if (existsSync(file))
-      throw new BackupRefused(`${file} is there already: name another file, or remove that one first.`);
+  /** Begins a file that must not be there yet. `change` encrypts it. */
+  static async open(file: string, { markEntry }: Pick<ArchiveKind, 'markEntry'>, mark: Mark, change?: Change) {
+    refuseFile(file);
     const temporary = `${file}.${process.pid}.part`;
     const tar = pack();
-    const written = pipeline(tar, createWriteStream(temporary, { mode: 0o600, flags: 'wx' }));
+    const bytes = change ? Readable.fromWeb((await change(Readable.toWeb(Readable.from(tar)) as never)) as never) : tar;
+    const written = pipeline(bytes, createWriteStream(temporary, { mode: 0o600, flags: 'wx' }));
     const writer = new ArchiveWriter(file, temporary, tar, written);
-    await writer.#entry(MARK_ENTRY, Buffer.from(`${JSON.stringify(mark, null, 2)}\n`));
+    await writer.#entry(markEntry, Buffer.from(`${JSON.stringify(mark, null, 2)}\n`));
     return writer;
   }
 
-  /** Writes the rows of a table and returns the parts that they became; a table without rows has none. */
-  async addRows(table: string, rows: AsyncIterable<Buffer>): Promise<Part[]> {
+  /** Writes content into a folder of the archive. Returns the parts that it became, whose names end in `ending`; no content has none. */
+  async add(folder: string, ending: string, content: AsyncIterable<Buffer>): Promise<Part[]> {
     const parts: Part[] = [];
     const flush = async (chunks: Buffer[]) => {
       const content = await compress(Buffer.concat(chunks));
-      const name = `data/${table}/${String(parts.length + 1).padStart(6, '0')}.copy.zst`;
+      const name = `${folder}/${String(parts.length + 1).padStart(6, '0')}.${ending}.zst`;
       await this.#entry(name, content);
       parts.push({ name, bytes: content.length, sha256: sha256(content) });
     };
     let chunks: Buffer[] = [];
     let size = 0;
-    for await (const chunk of rows) {
+    for await (const chunk of content) {
       chunks.push(chunk);
       size += chunk.length;
       if (size < PART_BYTES) continue;
@@ -71,14 +74,16 @@ export class ArchiveWriter {
     return parts;
   }
 
-  /** Adds the manifest, waits for the disk and gives the file its name. */
-  async finish(manifest: Manifest): Promise<void> {
+  /** Adds the manifest, waits for the disk and gives the file its name. `before` is called when only the name is missing. */
+  async finish(manifest: Mark, before: () => void | Promise<void> = () => undefined): Promise<void> {
     const text = `${JSON.stringify(manifest, null, 2)}\n`;
     await this.#entry(MANIFEST_ENTRY, Buffer.from(text));
     await this.#entry(MANIFEST_SUM_ENTRY, Buffer.from(`${sha256(text)}\n`));
     this.#pack.finalize();
     await this.#written;
     await sync(this.#temporary);
+    await before();
+    refuseFile(this.#file);
     await rename(this.#temporary, this.#file);
     // The name is on the disk with its folder only; Windows knows no such thing.
     if (process.platform !== 'win32') await sync(path.dirname(path.resolve(this.#file)));
@@ -104,6 +109,11 @@ export class ArchiveWriter {
       throw error;
     }
   }
+}
+
+function refuseFile(file: string): void {
+  if (existsSync(file))
+    throw new BackupRefused(`${file} is there already: name another file, or remove that one first.`);
 }
 
 async function sync(target: string): Promise<void> {

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { ArchiveWriter } from '#platform/backup/archive-writer.ts';
 import { isThere, listPartitions, listSequences, listTables, type CatalogTable } from '#platform/backup/catalog.ts';
-import { BackupRefused, FORMAT, type Manifest, type TableDump } from '#platform/backup/format.ts';
+import { BACKUP, BackupRefused, FORMAT, type Manifest, type TableDump } from '#platform/backup/format.ts';
 import { UNFINISHED_RESTORE } from '#platform/database/migrate.ts';
 import { openSession } from '#platform/backup/session.ts';
 import { keyIdOf } from '#platform/vault/index.ts';
@@ -23,7 +23,7 @@ export async function dumpDatabase(
   const client = await openSession(config, 'quarterdeck backup', signal);
   try {
     const tables = await beginSnapshot(client);
-    const archive = await ArchiveWriter.open(file, { format: FORMAT, release });
+    const archive = await ArchiveWriter.open(file, BACKUP, { format: FORMAT, release });
     try {
       const manifest = await fill(client, archive, tables, release);
       await archive.finish(manifest);
@@ -78,7 +78,7 @@ async function fill(
 async function dumpTable(client: pg.Client, archive: ArchiveWriter, table: CatalogTable): Promise<TableDump> {
   const columns = table.columns.map((column) => client.escapeIdentifier(column)).join(', ');
   const stream = client.query(copyTo(`copy (select ${columns} from ${client.escapeIdentifier(table.name)}) to stdout`));
-  const parts = await archive.addRows(table.name, stream);
+  const parts = await archive.add(`data/${table.name}`, 'copy', stream);
   // The number of rows comes behind the last of them, in a message of its own: it is there once something else is answered.
   await client.query('select');
   return { name: table.name, columns: table.columns, rows: stream.rowCount, parts };

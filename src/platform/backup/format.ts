@@ -4,12 +4,39 @@
  */
 export const FORMAT = 1;
 
-export const MARK_ENTRY = 'quarterdeck-backup.json';
 export const MANIFEST_ENTRY = 'manifest.json';
 export const MANIFEST_SUM_ENTRY = 'manifest.sha256';
 
 /** Bytes of rows in a part before compression: what a backup and a restore hold in memory at a time. */
 export const PART_BYTES = 4 * 1024 * 1024;
+
+/** Kind of archive: a mark, parts, a manifest and its checksum. */
+export interface ArchiveKind<M extends Mark = Mark> {
+  /** Name of the first entry. */
+  markEntry: string;
+  format: number;
+  /** Names for people: of the archive, and of what to do with one that is damaged. */
+  name: string;
+  again: string;
+  /** Size in bytes that no entry exceeds, and no part once it is decompressed. */
+  mostEntryBytes: number;
+  mostPartBytes: number;
+  /** Parts that the manifest lists, in the order of the archive. */
+  partsOf(manifest: M): Part[];
+}
+
+/** Size that no entry of a backup exceeds: a row of the largest value that COPY sends may end a part. */
+const MOST_BACKUP_BYTES = 1024 * 1024 * 1024 + PART_BYTES;
+
+export const BACKUP: ArchiveKind<Manifest> = {
+  markEntry: 'quarterdeck-backup.json',
+  format: FORMAT,
+  name: 'backup of Quarterdeck',
+  again: 'take another backup',
+  mostEntryBytes: MOST_BACKUP_BYTES,
+  mostPartBytes: MOST_BACKUP_BYTES,
+  partsOf: (manifest) => manifest.tables.flatMap((table) => table.parts),
+};
 
 /** First entry: it tells a file of another format apart. */
 export interface Mark {

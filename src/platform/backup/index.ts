@@ -1,3 +1,3 @@
 export { dumpDatabase } from '#platform/backup/dump.ts';
 export { BackupRefused, type Manifest } from '#platform/backup/format.ts';
-export { restoreDatabase, type RestoreOptions } from '#platform/backup/load.ts';
+export { refuseStrangers, requireEmpty, restoreDatabase, type RestoreOptions } from '#platform/backup/load.ts';

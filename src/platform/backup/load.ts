@@ -61,7 +61,11 @@ export async function restoreDatabase(
   }
 }
 
-async function refuseStrangers(manifest: Manifest, folder?: string): Promise<void> {
+/** Refuses a backup with migrations that this release does not know, or has with another content. */
+export async function refuseStrangers(
+  manifest: Pick<Manifest, 'migrations' | 'release'>,
+  folder?: string,
+): Promise<void> {
   const known = new Map((await readMigrations(folder)).map((migration) => [migration.version, migration]));
   for (const { version, name, checksum } of manifest.migrations) {
     const ours = known.get(version);
@@ -97,16 +101,30 @@ function refuseWrongKey({ installation, vaultKeys }: Manifest, keys: Buffer[]): 
 /** Makes sure that there is nothing that a restore would overwrite, and marks the database as being restored. */
 async function makeRoom(client: pg.Client): Promise<void> {
   const again = await isThere(client, UNFINISHED_RESTORE);
-  if (!again && !(await isEmpty(client)))
-    throw new BackupRefused(
-      'The database is not empty, and a restore overwrites nothing. Restore into a new one: set DATABASE_URL to an empty database, ' +
-        'or QUARTERDECK_DATA_DIR to another folder (with the key file in it); the folder `postgres` in the data directory can also be moved away while Quarterdeck is stopped.',
-    );
+  if (!again) await refuseFull(client);
   await client.query('begin');
   // Whatever is there came from the restore that was broken off.
   if (again) await dropEverything(client);
   await client.query(`create table ${UNFINISHED_RESTORE} (begun_at timestamptz not null default now())`);
   await client.query('commit');
+}
+
+/** Throws BackupRefused if the database has something in it. */
+export async function requireEmpty(config: pg.ClientConfig): Promise<void> {
+  const client = await openSession(config, 'quarterdeck restore');
+  try {
+    await refuseFull(client);
+  } finally {
+    await client.end();
+  }
+}
+
+async function refuseFull(client: pg.Client): Promise<void> {
+  if (!(await isEmpty(client)))
+    throw new BackupRefused(
+      'The database is not empty, and a restore overwrites nothing. Restore into a new one: set DATABASE_URL to an empty database, ' +
+        'or QUARTERDECK_DATA_DIR to another folder (with the key file in it); the folder `postgres` in the data directory can also be moved away while Quarterdeck is stopped.',
+    );
 }
 
 /** Loads all rows in one transaction. Foreign keys are taken off and put on again, so that the order of tables does not matter. */

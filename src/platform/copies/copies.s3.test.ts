@@ -172,6 +172,41 @@ test('old copies go, the newest three and those of others stay', async () => {
   expect((await rows()).map(({ name }) => name).toSorted()).toEqual(names.slice(0, 3).toSorted());
 });
 
+test('a copy that the store keeps holds up no other one, and is told', async () => {
+  const now = new Date('2026-06-01T00:00:00Z');
+  const names = [1, 2, 3, 40, 50].map((age) => nameOfCopy(installationId, new Date(now.getTime() - age * 86_400_000)));
+  for (const name of names) {
+    const file = path.join(store.folder, 'quarterdeck', name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, 'x');
+  }
+  const real = await open();
+  const keeping = {
+    list: () => real.list(),
+    remove: async (name: string) => {
+      if (name === names[3]) throw new Error('the store keeps it');
+      await real.remove(name);
+    },
+    endAbandonedUploads: (...args: Parameters<CopyStore['endAbandonedUploads']>) => real.endAbandonedUploads(...args),
+  } as CopyStore;
+  await expect(removeOldCopies(sourceWith(), keeping, installationId, now)).rejects.toThrow('the store keeps it');
+  const left = objects().map((file) => path.relative(path.join(store.folder, 'quarterdeck'), file));
+  expect(left.toSorted()).toEqual(names.slice(0, 4).toSorted());
+});
+
+test('uploads that killed processes have left are ended, those of others and of today stay', async () => {
+  const { S3mini } = await import('s3mini');
+  const s3 = new S3mini({ endpoint: store.url, region: 'us-east-1', ...S3_KEYS });
+  const keys = [`${installationId}/a`, `${installationId}/b`, `${newId()}/c`].map((name) => `quarterdeck/${name}`);
+  const uploads = await Promise.all(keys.map((key) => s3.getMultipartUploadId(key)));
+  const opened = await open();
+  const later = new Date(Date.now() + 60_000);
+  expect(await opened.endAbandonedUploads(installationId, new Date(Date.now() - 60_000))).toBe(0);
+  expect(await opened.endAbandonedUploads(installationId, later)).toBe(2);
+  expect(await opened.endAbandonedUploads(installationId, later)).toBe(0);
+  await s3.abortMultipartUpload(keys[2]!, uploads[2]!);
+});
+
 test.each([
   ['a wrong secret', { QUARTERDECK_COPIES_SECRET_ACCESS_KEY: 'wrong' }, /cannot be listed: it answered 403/],
   ['another region', { QUARTERDECK_COPIES_REGION: 'eu-west-9' }, /cannot be listed: it answered 40[03]/],

@@ -122,7 +122,10 @@ export async function checkCopy(source: CopySource, store: CopyStore, name: stri
   }
 }
 
-/** Removes copies of this installation that are older than the settings say. Forgets what is recorded of those that are gone. */
+/**
+ * Removes copies of this installation that are older than the settings say, and uploads that killed processes have left. Forgets what is
+ * recorded of copies that are gone. A copy that the store keeps holds up no other one: its error is thrown at the end.
+ */
 export async function removeOldCopies(
   { settings, db }: CopySource,
   store: CopyStore,
@@ -132,11 +135,19 @@ export async function removeOldCopies(
   const own = (await store.list()).filter((copy) => copy.installationId === installationId);
   const end = now.getTime() - settings.copyDays * DAY_MS;
   const old = own.slice(ALWAYS_KEPT).filter(({ takenAt }) => takenAt.getTime() < end);
-  for (const { name } of old) await store.remove(name);
-  const kept = own.filter((copy) => !old.includes(copy)).map(({ name }) => name);
+  const refusals: unknown[] = [];
+  const removed: StoredCopy[] = [];
+  for (const copy of old)
+    await store.remove(copy.name).then(
+      () => removed.push(copy),
+      (error: unknown) => refusals.push(error),
+    );
+  const kept = own.filter((copy) => !removed.includes(copy)).map(({ name }) => name);
   await db
     .deleteFrom('installation_copy')
     .where('name', 'not in', kept.length > 0 ? kept : [''])
     .execute();
-  return old;
+  await store.endAbandonedUploads(installationId, new Date(now.getTime() - DAY_MS));
+  if (refusals.length > 0) throw refusals[0];
+  return removed;
 }

@@ -16,6 +16,18 @@ export interface StoredCopy {
   bytes: number;
 }
 
+/** Upload in parts that has not ended, as stores list it. */
+interface Upload {
+  Key: string;
+  UploadId: string;
+  /** Time of its beginning in ISO 8601. */
+  Initiated: string;
+}
+
+interface UploadList {
+  ListMultipartUploadsResult?: { Upload?: Upload | Upload[] };
+}
+
 /** Error of a store that refused something or did not answer; the message says what to look at. */
 class StoreError extends Error {
   constructor(message: string, cause?: unknown) {
@@ -101,6 +113,24 @@ export class CopyStore {
     await this.#ask('be cleaned up', () => this.#s3.deleteObject(this.#key(name)));
   }
 
+  /**
+   * Ends uploads of an installation that began before a time: their processes were killed, and stores keep what has arrived. Returns their
+   * number; there may be more than the thousand that a store lists.
+   */
+  async endAbandonedUploads(installationId: string, before: Date): Promise<number> {
+    const prefix = `${this.#key(installationId)}/`;
+    const listed = await this.#ask('be cleaned up', () =>
+      this.#s3.listMultipartUploads('/', '', 'GET', { prefix }).catch(noneIfUnknown),
+    );
+    const { Upload: uploads = [] } = (listed as unknown as UploadList).ListMultipartUploadsResult ?? {};
+    const abandoned = [uploads]
+      .flat()
+      .filter(({ Key, Initiated }) => Key.startsWith(prefix) && Date.parse(Initiated) < before.getTime());
+    for (const { Key, UploadId } of abandoned)
+      await this.#ask('be cleaned up', () => this.#s3.abortMultipartUpload(Key, UploadId));
+    return abandoned.length;
+  }
+
   #key(name: string): string {
     return `${this.#folder}/${name}`;
   }
@@ -113,6 +143,14 @@ export class CopyStore {
       throw new StoreError(`The store at ${this.#where} cannot ${what}: ${reasonOf(error as Failure)}.`, error);
     }
   }
+}
+
+/** Statuses of stores that list no uploads, and of accounts that may not list them: a rule of the bucket may end them. */
+const UNKNOWN_STATUSES: readonly (number | undefined)[] = [403, 405, 501];
+
+function noneIfUnknown(error: unknown): UploadList {
+  if (UNKNOWN_STATUSES.includes((error as Failure).status)) return {};
+  throw error;
 }
 
 type Failure = Error & { status?: number; serviceCode?: string; cause?: NodeJS.ErrnoException };

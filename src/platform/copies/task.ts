@@ -33,8 +33,9 @@ export function copyTasks({ copiesUrl }: Pick<Settings, 'copiesUrl'>, directConf
         if (!(await isCopyDue(source, clock.now()))) return;
         const store = await CopyStore.open(settings, signal);
         const { name, installationId } = await makeCopy(source, store);
-        await removeOldCopies(source, store, installationId, clock.now());
+        // Before anything is removed: older copies may be better than this one.
         if (await isCheckDue(source, clock.now())) await checkCopy(source, store, name);
+        await removeOldCopies(source, store, installationId, clock.now());
       },
     },
   ];

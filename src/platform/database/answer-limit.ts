@@ -15,8 +15,7 @@ export async function breakingOff<T>(
   seconds: number | undefined,
 ): Promise<T> {
   const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
-  const cause = Object.assign(new Error(`Connection terminated: no answer within ${seconds} s.`), { code: '08006' });
-  const timer = seconds === undefined ? undefined : setTimeout(() => stream.destroy(cause), seconds * 1000);
+  const timer = seconds === undefined ? undefined : setTimeout(() => stream.destroy(noAnswer(seconds)), seconds * 1000);
   try {
     return await answer;
   } catch (error) {
@@ -26,6 +25,10 @@ export async function breakingOff<T>(
     clearTimeout(timer);
   }
 }
+
+/** Made when it is needed only: the trace of an error costs more than sending a statement. */
+const noAnswer = (seconds: number): Error =>
+  Object.assign(new Error(`Connection terminated: no answer within ${seconds} s.`), { code: '08006' });
 
 /** Breaks a connection, and waits until its client knows: a pool would hand it out once more. */
 function broken(client: pg.ClientBase, stream: Socket): Promise<void> {

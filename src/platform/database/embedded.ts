@@ -24,6 +24,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { writeAtomically } from '#kernel/private-files.ts';
 import { withStartLock } from '#kernel/start-lock.ts';
 
 /** Account that runs PostgreSQL's programs: they refuse root, so root hands over to another account. */
@@ -155,8 +156,7 @@ function readPassword(root: string): string {
   const file = path.join(root, 'password');
   if (existsSync(file)) return readFileSync(file, 'utf8').trim();
   const password = randomBytes(24).toString('base64url');
-  writeFileSync(`${file}.new`, `${password}\n`, { mode: 0o600 });
-  renameSync(`${file}.new`, file);
+  writeAtomically(file, `${password}\n`);
   return password;
 }
 

@@ -3,6 +3,7 @@ import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } f
 import pg from 'pg';
 import { breakingOff, STANDBY } from '#platform/database/answer-limit.ts';
 import { createLine, LineBroken } from '#platform/database/line.ts';
+import { withOpening } from '#platform/database/opening.ts';
 import { LIMITS, throughPooler } from '#platform/database/pooler.ts';
 import type { DB } from '#platform/database/tables.ts';
 
@@ -71,7 +72,7 @@ export function openDatabase({ config, isPooled, onStatement, answerSeconds }: D
   pool.on('connect', (client) => client.on('error', () => undefined));
   const names = new StatementNames();
   const askerOf = (client: pg.PoolClient) => {
-    const ask = isPooled ? throughPooler(client) : named(client, names);
+    const ask = isPooled ? throughPooler(client) : withOpening(client, named(client, names), names);
     return (text: string, values: readonly unknown[]) => breakingOff(client, ask(text, values), answerSeconds);
   };
   const dialect = new PostgresDialect({

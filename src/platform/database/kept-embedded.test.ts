@@ -48,7 +48,7 @@ const answers = () =>
 test('a server that was killed runs again, with all that was committed', { timeout: 60_000 }, async () => {
   const killed = embeddedPostmaster(directory)!;
   process.kill(killed, 'SIGKILL');
-  await vi.waitFor(() => expect(said.join('')).toContain('runs again'), { timeout: 30_000 });
+  await vi.waitFor(() => expect(said.join('')).toContain('runs again'), { timeout: 40_000 });
   await answers();
   expect(embeddedPostmaster(directory)).not.toBe(killed);
 });
@@ -60,7 +60,7 @@ test(
     const good = readFileSync(configuration);
     appendFileSync(configuration, '\nno_such_parameter = 1\n');
     await server.stop();
-    await vi.waitFor(() => expect(said.join('')).toMatch(/does not start/), { timeout: 30_000 });
+    await vi.waitFor(() => expect(said.join('')).toMatch(/does not start/), { timeout: 40_000 });
     expect(said.join('')).toContain('no_such_parameter');
     await expect(query('select 1')).rejects.toThrow();
     writeFileSync(configuration, good);

@@ -42,10 +42,6 @@ export type Subject = 'first cluster of organization' | 'argo cd project of orga
 export const lockInTransaction = (db: Database, name: LockName) =>
   sql`select pg_advisory_xact_lock(${LOCKS[name]})`.execute(db);
 
-/** Waits for the lock and shares it until the transaction ends. `lockInTransaction` excludes shared holders. */
-export const shareInTransaction = (db: Database, name: LockName) =>
-  sql`select pg_advisory_xact_lock_shared(${LOCKS[name]})`.execute(db);
-
 /** Takes the lock until the transaction ends, and returns false where another transaction has it. */
 export const tryLockInTransaction = async (db: Database, name: LockName): Promise<boolean> =>
   (await sql<{ mine: boolean }>`select pg_try_advisory_xact_lock(${LOCKS[name]}) as mine`.execute(db)).rows[0]!.mine;
@@ -63,9 +59,14 @@ export async function lockOrganizations(db: Database, organizations: string[], l
   return first;
 }
 
-/** Waits for a place for claims and holds it until the transaction ends. Some workers share a place. */
+/**
+ * Waits for a place for claims and for a share of the lock `claims`, until the transaction ends. Some workers share a place.
+ * `lockInTransaction` excludes all that share its lock.
+ */
 export const takePlace = (db: Database, workerId: number) =>
-  sql`select pg_advisory_xact_lock(${PLACES_CLASS}, ${workerId % PLACES})`.execute(db);
+  sql`select pg_advisory_xact_lock(${PLACES_CLASS}, ${workerId % PLACES}), pg_advisory_xact_lock_shared(${LOCKS.claims})`.execute(
+    db,
+  );
 
 /** Waits for the lock on one subject and holds it until the transaction ends. */
 export const lockSubject = (db: Database, subject: Subject, id: string) =>

@@ -7,8 +7,8 @@ const SET_LIMITS = Object.entries(LIMITS)
   .map(([name, value]) => `set local ${name} = ${value}`)
   .join('; ');
 
-const BEGIN = /^(begin|start transaction)\b/;
-const END = /^(commit|rollback)$/;
+export const BEGIN = /^(begin|start transaction)\b/;
+export const END = /^(commit|rollback)$/;
 
 /**
  * Tells whether a pooler stands before PostgreSQL: it invents the process id that clients are told. A pooler with one server connection for
@@ -19,7 +19,8 @@ export async function isPooled(client: pg.ClientBase): Promise<boolean> {
   return rows[0]!.pid !== (client as unknown as { processID: number }).processID;
 }
 
-type Ask = (text: string, values: readonly unknown[]) => Promise<pg.QueryResult>;
+/** Sender of the statements of a connection. */
+export type Ask = (text: string, values: readonly unknown[]) => Promise<pg.QueryResult>;
 
 /**
  * Sends statements of a borrowed connection through a pooler, where the next transaction may reach another server. Nothing is prepared by

@@ -6,6 +6,10 @@
 import type { ColumnType } from 'kysely';
 import type { Int8Column, JsonColumn } from './json.ts';
 
+export type ArrayType<T> = ArrayTypeImpl<T> extends (infer U)[] ? U[] : ArrayTypeImpl<T>;
+
+export type ArrayTypeImpl<T> = T extends ColumnType<infer S, infer I, infer U> ? ColumnType<S[], I[], U[]> : T[];
+
 export type Generated<T> =
   T extends ColumnType<infer S, infer I, infer U> ? ColumnType<S, I | undefined, U> : ColumnType<T, T | undefined, T>;
 
@@ -14,6 +18,15 @@ export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 export interface AccessVersion {
   user_id: string;
   version: Generated<string>;
+}
+
+export interface AddressLink {
+  created_at: Timestamp;
+  email: string;
+  expires_at: Timestamp;
+  id: string;
+  secret_hash: Buffer;
+  user_id: string;
 }
 
 export interface AgenticOutput {
@@ -319,6 +332,8 @@ export interface ClusterRemains {
 
 export interface ClusterSecret {
   cluster_id: string;
+  end_read_at: Timestamp | null;
+  ends_at: Timestamp | null;
   name: string;
   organization_id: string;
   updated_at: Generated<Timestamp>;
@@ -626,6 +641,30 @@ export interface DiskUse {
   organization_id: string;
 }
 
+export interface EnterpriseConnection {
+  created_at: Generated<Timestamp>;
+  default_role_id: string | null;
+  enforce_group_sync: boolean;
+  id: string;
+  name: string;
+  organization_id: string;
+  updated_at: Generated<Timestamp>;
+}
+
+export interface EnterpriseGroup {
+  group_name: string;
+  organization_id: string;
+  role_id: string;
+}
+
+export interface EnterpriseSignIn {
+  connection_at: Timestamp;
+  gave_membership: boolean;
+  organization_id: string;
+  token_at: Timestamp;
+  user_id: string;
+}
+
 export interface Environment {
   cluster_id: string;
   created_at: Generated<Timestamp>;
@@ -766,6 +805,7 @@ export interface IdempotencyRecord {
 }
 
 export interface ImageTag {
+  call_id: string | null;
   claim_token: string | null;
   created_at: Generated<Timestamp>;
   error: string | null;
@@ -845,6 +885,24 @@ export interface JobExecutionLog {
   sequence: number;
 }
 
+export interface Mail {
+  attempts: Generated<number>;
+  claim_token: string | null;
+  created_at: Generated<Timestamp>;
+  due_at: Generated<Timestamp>;
+  ended_at: Timestamp | null;
+  error: string | null;
+  id: string;
+  kind: string;
+  lease_until: Timestamp | null;
+  recipient: string;
+  sender_id: string | null;
+  started_at: Timestamp | null;
+  status: Generated<string>;
+  subject_id: string | null;
+  tries: Generated<number>;
+}
+
 export interface McpServer {
   created_at: Generated<Timestamp>;
   description: string;
@@ -872,6 +930,7 @@ export interface MemberInvitation {
   id: string;
   invited_by: string;
   invited_with: string | null;
+  mail_secret_hash: Buffer | null;
   organization_id: string;
   role_id: string;
   secret_hash: Buffer | null;
@@ -900,6 +959,14 @@ export interface Node {
   seen_at: Generated<Timestamp>;
 }
 
+export interface NodeDisk {
+  free_bytes: Int8Column;
+  holds: string;
+  measured_at: Generated<Timestamp>;
+  node_id: string;
+  total_bytes: Int8Column;
+}
+
 export interface Organization {
   admin_emails: JsonColumn | null;
   created_at: Generated<Timestamp>;
@@ -922,6 +989,25 @@ export interface Outbox {
   organization_id: string;
   payload: JsonColumn;
   topic: string;
+}
+
+export interface Passkey {
+  created_at: Generated<Timestamp>;
+  credential_id: Buffer;
+  id: string;
+  last_used_at: Timestamp | null;
+  name: string;
+  public_key: Buffer;
+  rp_id: string;
+  sign_count: Int8Column;
+  synced: boolean;
+  transports: string[];
+  user_id: string;
+}
+
+export interface PasskeyChallenge {
+  expires_at: Timestamp;
+  id: string;
 }
 
 export interface Preview {
@@ -1053,6 +1139,7 @@ export interface PullRequestReport {
 }
 
 export interface QueueFinding {
+  cluster_id: string | null;
   first_seen_at: Generated<Timestamp>;
   id: string;
   kind: string;
@@ -1064,6 +1151,23 @@ export interface RateWindow {
   started_at: Timestamp;
   token_id: string;
   used: number;
+}
+
+export interface RecoveryLink {
+  created_at: Timestamp;
+  expires_at: Timestamp;
+  id: string;
+  secret_hash: Buffer;
+  user_id: string;
+}
+
+export interface RegistryWebhook {
+  called_at: Timestamp | null;
+  created_at: Generated<Timestamp>;
+  id: string;
+  organization_id: string;
+  registry_id: string;
+  secret: Buffer;
 }
 
 export interface Release {
@@ -1079,6 +1183,12 @@ export interface Release {
   service_id: string;
   service_version: Int8Column;
   snapshot: JsonColumn;
+}
+
+export interface RequestLook {
+  cluster_id: string;
+  look: string;
+  organization_id: string;
 }
 
 export interface Role {
@@ -1177,6 +1287,16 @@ export interface ServiceMetric {
   service_id: string;
 }
 
+export interface ServiceRequests {
+  at: Timestamp;
+  latencies: ArrayType<Int8Column>;
+  organization_id: string;
+  resolution: number;
+  seconds: number;
+  service_id: string;
+  statuses: ArrayType<Int8Column>;
+}
+
 export interface ServiceWarning {
   code: string;
   created_at: Generated<Timestamp>;
@@ -1188,11 +1308,12 @@ export interface ServiceWarning {
 
 export interface SignIn {
   created_at: Generated<Timestamp>;
-  memory_kib: number;
+  email: string | null;
+  memory_kib: number | null;
   name: string;
-  passes: number;
-  password_hash: Buffer;
-  password_salt: Buffer;
+  passes: number | null;
+  password_hash: Buffer | null;
+  password_salt: Buffer | null;
   updated_at: Generated<Timestamp>;
   user_id: string;
 }
@@ -1449,6 +1570,7 @@ export interface WebhookDelivery {
 
 export interface DB {
   access_version: AccessVersion;
+  address_link: AddressLink;
   agentic_output: AgenticOutput;
   agentic_run: AgenticRun;
   alert_incident: AlertIncident;
@@ -1489,6 +1611,9 @@ export interface DB {
   deployment_stage: DeploymentStage;
   deployment_step: DeploymentStep;
   disk_use: DiskUse;
+  enterprise_connection: EnterpriseConnection;
+  enterprise_group: EnterpriseGroup;
+  enterprise_sign_in: EnterpriseSignIn;
   environment: Environment;
   environment_deployment_rule: EnvironmentDeploymentRule;
   failed_instance_log: FailedInstanceLog;
@@ -1503,13 +1628,17 @@ export interface DB {
   installation_copy: InstallationCopy;
   job_execution: JobExecution;
   job_execution_log: JobExecutionLog;
+  mail: Mail;
   mcp_server: McpServer;
   member: Member;
   member_invitation: MemberInvitation;
   metadata_group: MetadataGroup;
   node: Node;
+  node_disk: NodeDisk;
   organization: Organization;
   outbox: Outbox;
+  passkey: Passkey;
+  passkey_challenge: PasskeyChallenge;
   preview: Preview;
   project: Project;
   project_deployment_rule: ProjectDeploymentRule;
@@ -1519,7 +1648,10 @@ export interface DB {
   pull_request_report: PullRequestReport;
   queue_finding: QueueFinding;
   rate_window: RateWindow;
+  recovery_link: RecoveryLink;
+  registry_webhook: RegistryWebhook;
   release: Release;
+  request_look: RequestLook;
   role: Role;
   routed_domain: RoutedDomain;
   scheduled_task: ScheduledTask;
@@ -1527,6 +1659,7 @@ export interface DB {
   secret_manager_access: SecretManagerAccess;
   service: Service;
   service_metric: ServiceMetric;
+  service_requests: ServiceRequests;
   service_warning: ServiceWarning;
   sign_in: SignIn;
   sign_in_attempt: SignInAttempt;

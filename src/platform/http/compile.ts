@@ -63,11 +63,11 @@ export function checkBody(schema: TSchema, value: unknown): Path[] {
   return prune(schema, value);
 }
 
-/** Checks and converts a query in place; what the schema does not name is left out. */
-export function checkQuery(schema: TSchema, value: unknown): void {
+/** Checks and converts a query in place. What the schema does not name is left out; returns the paths of that. */
+export function checkQuery(schema: TSchema, value: unknown): Path[] {
   const validate = queryValidator(schema);
   if (!validate(value)) throw refusalOf(validate.errors, 'query');
-  prune(schema, value);
+  return prune(schema, value);
 }
 
 /** Text of an answer. Only what the schema names goes out; a required field that is missing throws. */

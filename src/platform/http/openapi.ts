@@ -45,7 +45,7 @@ const PARAMETERS = {
     in: 'query',
     name: 'wait',
     required: false,
-    description: 'Seconds to wait for the action to settle before answering, at most 600.',
+    description: 'Seconds to wait for the deployment to end before answering, at most 600.',
     schema: { type: 'integer', minimum: 0, maximum: 600 },
   },
   IdempotencyKey: {
@@ -161,7 +161,7 @@ export function makeDocument(routes: Route[], texts: DocumentTexts): Json {
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'Session that began with a password, or a JWT of the identity provider',
+          description: 'Session that began with a password or a passkey, or a JWT of the identity provider',
         },
       },
     },

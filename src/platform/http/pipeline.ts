@@ -24,7 +24,8 @@ import { forget, IDEMPOTENCY_HEADER, recall, remember } from '#platform/http/ide
 import { parseJson } from '#platform/http/json.ts';
 import { callerOf, forbiddenTo, load, ownerOf } from '#platform/http/load.ts';
 import type { Call, Route } from '#platform/http/route.ts';
-import { ignoredFields } from '#platform/http/unknown-fields.ts';
+import { Type } from '#platform/http/schema.ts';
+import { ignoredFields, ignoredParameters } from '#platform/http/unknown-fields.ts';
 import { EventStreamAnswer, sendStream } from '#platform/http/stream.ts';
 import { WARNINGS_HEADER, warningsText } from '#platform/http/warnings.ts';
 
@@ -117,7 +118,8 @@ async function serve(
   const signal = signalOf(reply);
   const writes = route.transaction ?? route.method !== 'GET';
   const warnings = new Set<string>();
-  const attempt = { context, caller, params, query, request, signal, writes, warnings };
+  const headers: Record<string, string> = {};
+  const attempt = { context, caller, params, query, request, signal, writes, warnings, headers };
   const prepared = route.before ? await runBefore(pipeline, route, attempt) : undefined;
   const run = (inside: Context) => runHandler(pipeline, route, { ...attempt, context: inside, prepared });
   const { admission } = pipeline;
@@ -153,6 +155,7 @@ async function serve(
       },
     });
   }
+  reply.headers(headers);
   if (warnings.size > 0) reply.header(WARNINGS_HEADER, warningsText([...warnings]));
   if (outcome.answer.list) {
     await onStream();
@@ -163,6 +166,8 @@ async function serve(
   }
   return send(route, outcome.answer, request, reply);
 }
+
+const NO_PARAMETERS = Type.Object({});
 
 /** Placeholder for the database of a read that has none, by `Route.readsOnlyTarget`. */
 const NO_DATABASE = new Proxy({} as Database, {
@@ -220,6 +225,8 @@ interface Run {
   signal(): AbortSignal;
   writes: boolean;
   warnings: Set<string>;
+  /** Headers of the answer that the handler sets. */
+  headers: Record<string, string>;
   /** Body that `Route.before` has worked on; without it the body is read as it came. */
   prepared?: unknown;
 }
@@ -251,10 +258,9 @@ async function callTo(pipeline: Pipeline, route: Route, run: Run): Promise<Call>
   const context =
     principal === caller.principal ? run.context : { ...run.context, actor: actorOf(principal, userAgent) };
   const body = run.prepared === undefined ? readBody(route, request, context.settings) : structuredClone(run.prepared);
-  if (route.query) {
-    if (NUL_IN_URL.test(request.url)) refuseUnkept(run.query, '');
-    checkQuery(route.query, run.query);
-  }
+  if (NUL_IN_URL.test(request.url)) refuseUnkept(run.query, '');
+  const unknown = checkQuery(route.query ?? NO_PARAMETERS, run.query);
+  for (const warning of ignoredParameters(unknown)) run.warnings.add(warning);
   if (route.body && !route.streamedBody)
     for (const warning of ignoredFields(route, checkBody(route.body, body))) run.warnings.add(warning);
   return {
@@ -272,12 +278,13 @@ async function callTo(pipeline: Pipeline, route: Route, run: Run): Promise<Call>
       context.settings.trustedProxies,
     ),
     get signal() {
-      // Code that reads the signal waits for another system.
-      if (context.db.isTransaction && route.method === 'GET')
+      // Code that reads the signal waits for another system. `settle` does so after the transaction, with this call's properties.
+      if (context.db.isTransaction && route.method === 'GET' && !route.settle)
         throw new Error(`${route.id} waits for another system inside a transaction: set \`transaction: false\`.`);
       return run.signal();
     },
     warn: (message) => void run.warnings.add(message),
+    answerHeader: (name, value) => void (run.headers[name] = value),
     require: (action: Action, at: Location) => {
       if (!permits(principal, action, at)) throw forbiddenTo(action);
     },
@@ -362,11 +369,16 @@ function parse(text: string): unknown {
   }
 }
 
-/** Reads a body that is text of another type than JSON, such as YAML; `application/yaml` and `application/x-yaml` are the same. */
+/**
+ * Reads a body that is text for its handler, such as YAML. `application/yaml` and `application/x-yaml` are the same, and
+ * `application/vnd.acme+json` is JSON (RFC 6839).
+ */
 function readText(contentType: string, request: FastifyRequest): string {
   const text = request.body instanceof Buffer ? request.body.toString('utf8') : String(request.body ?? '');
   if (text.trim() === '') throw badRequest('A body is required.');
-  if (subtypeOf(request.headers['content-type'] ?? '') !== subtypeOf(contentType))
+  const given = subtypeOf(request.headers['content-type'] ?? '');
+  const wanted = subtypeOf(contentType)!;
+  if (given !== wanted && !given?.endsWith(`+${wanted}`))
     throw new AppError('unsupported_media_type', `Send the body as \`Content-Type: ${contentType}\`.`);
   return text;
 }

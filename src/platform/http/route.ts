@@ -55,6 +55,8 @@ export interface Call<
   signal: AbortSignal;
   /** Adds a warning to the header `Quarterdeck-Warnings`, for input that was accepted and has no effect. */
   warn(message: string): void;
+  /** Sets a header of the answer, which a repetition with the same `Idempotency-Key` does not have. */
+  answerHeader(name: string, value: string): void;
   /** Throws 403 unless the caller may do the action at the place too (a second thing that a body names). */
   require(action: Action, at: Location): void;
 }
@@ -153,7 +155,7 @@ export interface RouteDefinition<P extends string, Q extends TObject, B extends 
   /** Present representation for `If-Match`, where no GET has the same path. */
   current?(call: Call<T, PathParams<P>, Static<Q>, unknown>): Promise<unknown>;
   /**
-   * Actions take `?wait=<seconds>`: called after the commit, it answers again when the action has settled or the time is over.
+   * Actions and statuses take `?wait=<seconds>`: called after the commit, it answers again when the deployment has ended or the time is over.
    * `call.db` is outside any transaction.
    */
   settle?(call: Call<T, PathParams<P>, Static<Q>, Static<B>>, answer: unknown, seconds: number): Promise<unknown>;

@@ -24,3 +24,7 @@ export function ignoredFields(route: Route, unknown: Path[]): string[] {
   }
   return ignored.map((path) => `${pathText(path).slice(0, LONGEST)}: is no field of this request and is ignored`);
 }
+
+/** Warns of each parameter of a query that the operation ignores. */
+export const ignoredParameters = (unknown: Path[]): string[] =>
+  unknown.map((path) => `${pathText(path).slice(0, LONGEST)}: is no query parameter of this operation and is ignored`);

@@ -5,10 +5,12 @@ export const READ_ONLY_CODE = 'QD001';
 
 const TRIGGER = 'refuse_while_read_only';
 
-/** Tables that are written in the read-only state: people, machines, sessions, request counts, positions of streams, and the state itself. */
+/** Tables that are written in the read-only state: people, machines, sessions, uses of passkeys, request counts, positions of streams, and the state itself. */
 const STILL_WRITTEN = [
   'installation',
   'node',
+  'passkey',
+  'passkey_challenge',
   'rate_window',
   'schema_migration',
   'sign_in_attempt',
@@ -43,6 +45,9 @@ export async function readInstallation(db: Database): Promise<InstallationState>
     restoredFrom: row.restored_from,
   };
 }
+
+/** Id of the operator's own organization, for statements that ask for it with other rows; null once it is gone. */
+export const FIRST_ORGANIZATION = sql<string | null>`(select first_organization_id from installation)`;
 
 /** Returns whether an organization is the operator's own, made at the first start. */
 export async function isFirstOrganization(db: Database, organizationId: string): Promise<boolean> {

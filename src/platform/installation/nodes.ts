@@ -1,7 +1,8 @@
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import { newId } from '#kernel/ids.ts';
+import { writeAtomically } from '#kernel/private-files.ts';
 import type { Platform } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
 
@@ -17,10 +18,7 @@ export const isLost = sql<boolean>`(n.seen_at < now() - make_interval(secs => ${
 /** Returns the id of this machine, kept in the data directory: clusters that live on it carry it. Commands call it too: it is no sign of life. */
 export async function ensureNode({ db, settings }: Pick<Platform, 'db' | 'settings'>): Promise<string> {
   const file = path.join(settings.dataDir, 'node-id');
-  if (!existsSync(file)) {
-    writeFileSync(`${file}.new`, `${newId()}\n`, { mode: 0o600 });
-    renameSync(`${file}.new`, file);
-  }
+  if (!existsSync(file)) writeAtomically(file, `${newId()}\n`);
   const id = readFileSync(file, 'utf8').trim();
   await db
     .insertInto('node')

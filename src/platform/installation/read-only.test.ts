@@ -37,6 +37,8 @@ test('read-only every table refuses writes whoever asks, reads are answered, and
   expect(written).toEqual([
     'installation',
     'node',
+    'passkey',
+    'passkey_challenge',
     'rate_window',
     'schema_migration',
     'sign_in_attempt',

@@ -14,6 +14,8 @@ export interface MailServer {
   /** Name or literal address; IPv6 without brackets. */
   host: string;
   port: number;
+  /** True if TLS comes before the first word of SMTP; unless it is said, where the port is 465. */
+  isTls?: boolean;
   /** True if a server without TLS gets no mail. */
   requireTls: boolean;
   /** Login, which a server gets over TLS only. */

@@ -30,7 +30,7 @@ export interface MailAnswer {
 /** Sends a mail over a connection and returns the answer. Throws NodemailerError. */
 export async function submit(
   connection: Duplex,
-  { host, port, requireTls, login }: MailServer,
+  { host, port, isTls = port === TLS_PORT, requireTls, login }: MailServer,
   { id, from, to, subject, text }: Mail,
   signal: AbortSignal,
 ): Promise<MailAnswer> {
@@ -40,7 +40,7 @@ export async function submit(
     connection: connection as Socket,
     host,
     port,
-    secure: port === TLS_PORT,
+    secure: isTls,
     requireTLS: requireTls || login !== null,
     tls: { rejectUnauthorized: true, minVersion: 'TLSv1.2' },
     ...(login && { auth: { user: login.username, pass: login.password } }),

@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { notFound } from '#kernel/errors.ts';
 import { takesPasswords } from '#platform/access/takes-passwords.ts';
+import { sendsMail } from '#platform/mail-queue/index.ts';
+import { passkeySite } from '#platform/settings/address.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
 /** Page with the headers that keep everything out of it but what it is made of. */
@@ -12,17 +14,26 @@ interface Page {
 }
 
 /** Serves the page where people sign in. It is a client of the API like any other: what it does goes through the operations. */
-export function servePages(app: FastifyInstance, settings: Pick<Settings, 'passwords' | 'oidcIssuer'>): void {
+export function servePages(
+  app: FastifyInstance,
+  settings: Pick<Settings, 'passwords' | 'oidcIssuer' | 'smtpUrl' | 'baseUrl' | 'host' | 'port'>,
+): void {
   let page: Page | undefined;
   app.get('/sign-in', { exposeHeadRoute: false }, (_request, reply): FastifyReply => {
     if (!takesPasswords(settings)) throw notFound('Path');
-    page ??= readPage(new URL('./sign-in.html', import.meta.url));
+    page ??= readPage(new URL('./sign-in.html', import.meta.url), {
+      mail: String(sendsMail(settings)),
+      passkeys: passkeySite(settings)?.origin ?? '',
+    });
     return reply.headers(page.headers).send(page.text);
   });
 }
 
-function readPage(file: URL): Page {
-  const text = readFileSync(file, 'utf8');
+/** Reads a page, whose root element is told what it can offer: whether there is mail, and the origin at which there are passkeys. */
+function readPage(file: URL, offers: { mail: string; passkeys: string }): Page {
+  const text = readFileSync(file, 'utf8')
+    .replace('data-mail="false"', `data-mail="${offers.mail}"`)
+    .replace('data-passkeys=""', `data-passkeys="${offers.passkeys}"`);
   const script = hashOf(text, 'script');
   const style = hashOf(text, 'style');
   const policy = `default-src 'none'; script-src ${script}; style-src ${style}; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;

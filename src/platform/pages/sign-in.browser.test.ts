@@ -1,34 +1,13 @@
-import type { AddressInfo } from 'node:net';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { makeLink } from '#resources/sign-in/links.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
-import { openPage, startBrowser } from '#test/harness/browser.ts';
+import { usePages } from '#test/harness/browser.ts';
 
 const app = useApp();
 const PASSWORD = 'correct horse battery';
-let browser: Browser;
-let origin: string;
-const problems: string[] = [];
-
-beforeAll(async () => {
-  await app.server.listen({ host: '127.0.0.1', port: 0 });
-  origin = `http://127.0.0.1:${(app.server.server.address() as AddressInfo).port}`;
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
-afterEach(() => {
-  expect(problems.splice(0)).toEqual([]);
-});
-
-/** Opens a link as a person does who got it, in a browser of their own. */
-const open = async (link = '/sign-in') => {
-  const page = await openPage(browser, problems);
-  const { pathname, hash } = new URL(link, origin);
-  await page.goto(`${origin}${pathname}${hash}`);
-  return page;
-};
+const { open, heading, problems } = usePages(app);
 
 /** Invites in a session of the administrator, as a token would send no link. */
 const invite = async (admin: Actor, email = `${newId()}@people.example`): Promise<string> => {
@@ -39,8 +18,6 @@ const invite = async (admin: Actor, email = `${newId()}@people.example`): Promis
   return ok(await app.session(token).post(`/organization/${admin.organizationId}/inviteMember`, body), 201)
     .invitation_link;
 };
-
-const heading = (page: Page, name: string | RegExp) => page.getByRole('heading', { name }).waitFor();
 
 /** Fills the form of a link, and waits for the account. */
 const choose = async (page: Page, name: string, password = PASSWORD) => {
@@ -134,6 +111,13 @@ describe('in a browser', () => {
     await joining.getByRole('button', { name: `Join as ${name}` }).click();
     await heading(joining, `Signed in as ${name}`);
     await expect.poll(() => joining.locator('#organizations li').count()).toBe(2);
+  });
+
+  test('without a mail server the page offers no mail for a forgotten password', async () => {
+    const page = await open();
+    await heading(page, 'Sign in');
+    expect(await page.locator('#forgotten-elsewhere').isVisible()).toBe(true);
+    expect(await page.locator('#forgotten').isVisible()).toBe(false);
   });
 
   test('a link that is over says so, and the page can be put into no frame and loads nothing else', async () => {

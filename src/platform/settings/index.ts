@@ -60,6 +60,12 @@ export function readSettings(environment: Record<string, string | undefined>): S
     problems.push(
       `${SETTINGS.copiesUrl.name}: needs ${SETTINGS.copiesAccessKeyId.name} and ${SETTINGS.copiesSecretAccessKey.name}.`,
     );
+  if (Boolean(values.smtpUrl) !== Boolean(values.smtpFrom))
+    problems.push(`${SETTINGS.smtpUrl.name} and ${SETTINGS.smtpFrom.name}: set both, or neither.`);
+  if (values.smtpPasswordFile && !/^smtps?:\/\/[^/:@]+@/.test(String(values.smtpUrl)))
+    problems.push(
+      `${SETTINGS.smtpPasswordFile.name}: needs a user without a password in ${SETTINGS.smtpUrl.name}, such as smtp://user@smtp.example.com:587.`,
+    );
   if (problems.length > 0) throw new SettingsError(problems);
   const settings = values as unknown as Settings;
   return { ...settings, dataDir: path.resolve(settings.dataDir) };

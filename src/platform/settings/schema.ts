@@ -1,6 +1,7 @@
 import ipaddr from 'ipaddr.js';
 import { Resolver } from 'node:dns';
 import path from 'node:path';
+import { isMailAddress } from '#platform/mail-client/address.ts';
 import { isUuid, OrganizationRules } from '#platform/settings/organization-rules.ts';
 
 /** Setting of the program: its environment variable, its default and its parser. */
@@ -100,6 +101,11 @@ const origins = listOf((origin) => {
     throw new Error(`${origin} must be an origin of scheme, host and port (https://console.example.com).`);
 });
 
+const organizationNames = listOf((organization) => {
+  if (!['first', '*'].includes(organization) && !isUuid(organization))
+    throw new Error(`${organization} must be the id of an organization, first or *; separate several by commas.`);
+});
+
 const addresses = listOf((address) => {
   if (!ipaddr.isValid(address))
     throw new Error(`${address} must be an IP address; separate several by commas (192.0.2.10,2001:db8::10).`);
@@ -125,6 +131,23 @@ const dnsServers = (value: string): string[] => {
     });
   }
   return servers;
+};
+
+/** Parses the URL of a mail server, with the login before its name. */
+const smtpServer = (value: string): string => {
+  const example = 'smtp://user@smtp.example.com:587 or smtps://user@smtp.example.com:465';
+  const parsed = new URL(url('smtp:', 'smtps:')(value));
+  if (parsed.hostname === '' || !['', '/'].includes(parsed.pathname) || parsed.search !== '' || parsed.hash !== '')
+    throw new Error(`must be a login, a host and a port alone, such as ${example}.`);
+  if (parsed.password !== '' && parsed.username === '')
+    throw new Error(`must have a user name before the password, such as ${example}.`);
+  return value;
+};
+
+const mailAddress = (value: string): string => {
+  if (!isMailAddress(value))
+    throw new Error('must be one e-mail address without a name, such as quarterdeck@example.com.');
+  return value;
 };
 
 const absolutePath = (value: string): string => {
@@ -398,7 +421,7 @@ export const SETTINGS = {
     'QUARTERDECK_IMAGE_POLL_INTERVAL',
     300,
     integer(0, 86_400),
-    'Seconds between two looks at a tag of a registry whose image services with `auto_deploy` run; 0 switches the looks off.',
+    'Seconds between two looks at a tag of a registry whose image services with `auto_deploy` run; 0 switches the looks off, except for those that a webhook of the registry calls for.',
   ),
   previewDays: setting(
     'QUARTERDECK_PREVIEW_DAYS',
@@ -495,7 +518,7 @@ export const SETTINGS = {
     'QUARTERDECK_BASE_URL',
     '',
     url('http:', 'https:'),
-    'Address under which people reach the API, for links; without it http://host:port.',
+    'Address under which people reach the API, for links and passkeys; without it http://host:port. Passkeys are bound to its host: with another host people need new ones.',
   ),
   proxyDomain: setting(
     'QUARTERDECK_PROXY_DOMAIN',
@@ -534,11 +557,23 @@ export const SETTINGS = {
     'Identity provider for people; its keys are found by discovery. Without it people sign in with a password.',
   ),
   oidcAudience: setting('QUARTERDECK_OIDC_AUDIENCE', '', text, 'Audience that its tokens must carry.'),
+  oidcGroupsClaim: setting(
+    'QUARTERDECK_OIDC_GROUPS_CLAIM',
+    '',
+    text,
+    'Claim of its tokens that names the groups of a person, such as groups or realm_access.roles; enterprise connections give roles by them. Groups are not read without it.',
+  ),
+  oidcGroupsOrganizations: setting(
+    'QUARTERDECK_OIDC_GROUPS_ORGANIZATIONS',
+    ['first'],
+    organizationNames,
+    'Organizations whose enterprise connections give roles by groups, separated by commas: ids, first (the one that the first start makes) or *. Their administrators can make everybody of the identity provider a member.',
+  ),
   passwords: setting(
     'QUARTERDECK_PASSWORDS',
     'auto',
     oneOf('auto', 'true', 'false'),
-    'Whether people may sign in with a name and a password: auto where no identity provider is named. Without it their sessions and links are refused, too.',
+    'Whether people may sign in with a name and a password, or with a passkey: auto where no identity provider is named. Without it their sessions and links are refused, too.',
   ),
   sessionDays: setting(
     'QUARTERDECK_SESSION_DAYS',
@@ -546,6 +581,20 @@ export const SETTINGS = {
     integer(1, 365),
     'Days after which who has signed in with a password must do so again; after 7 days in which nothing uses the session in any case.',
   ),
+  smtpUrl: setting(
+    'QUARTERDECK_SMTP_URL',
+    '',
+    smtpServer,
+    'Server that mail to people is sent through: smtp://user@smtp.example.com:587 (STARTTLS) or smtps://user@smtp.example.com:465. Without TLS only on this machine. Without it no mail is sent to people.',
+    true,
+  ),
+  smtpPasswordFile: setting(
+    'QUARTERDECK_SMTP_PASSWORD_FILE',
+    '',
+    absolutePath,
+    'File with the password of its user, read for each mail; or the URL has the password.',
+  ),
+  smtpFrom: setting('QUARTERDECK_SMTP_FROM', '', mailAddress, 'Address that mail to people comes from.'),
   terraformStatePort: setting(
     'QUARTERDECK_TERRAFORM_STATE_PORT',
     8083,
@@ -724,7 +773,18 @@ export const SETTINGS = {
     integer(10, 86_400),
     'Seconds after which a step of a deployment that shows no progress is ended.',
   ),
-  buildSlots: setting('QUARTERDECK_BUILD_SLOTS', 2, integer(1, 100), 'Builds that one worker runs at a time.'),
+  buildSlots: setting(
+    'QUARTERDECK_BUILD_SLOTS',
+    2,
+    integer(1, 100),
+    'Builds that one worker runs at a time; organizations take turns.',
+  ),
+  checkoutSlots: setting(
+    'QUARTERDECK_CHECKOUT_SLOTS',
+    16,
+    integer(1, 1000),
+    'Services whose repository or chart one worker fetches at a time, at most half of them of one organization; organizations take turns. What an interrupted step fetches again comes besides.',
+  ),
   organizationSlots: setting(
     'QUARTERDECK_ORGANIZATION_SLOTS',
     4,
@@ -778,6 +838,18 @@ export const SETTINGS = {
     5120,
     integer(0, 100_000_000),
     'Megabytes of deployment logs, compressed, above which the oldest go early; 0 sets no limit.',
+  ),
+  formerLogHours: setting(
+    'QUARTERDECK_INSTANCE_LOG_RETENTION_HOURS',
+    72,
+    integer(0, 8760),
+    'Hours after the end of an instance for which its log is kept, on docker and host clusters; 0 keeps none.',
+  ),
+  formerLogLimitMb: setting(
+    'QUARTERDECK_INSTANCE_LOG_LIMIT_MB',
+    50,
+    integer(1, 1_000_000),
+    'Megabytes of logs of ended instances of each service on a machine, compressed, above which the oldest go early.',
   ),
   streamRetentionHours: setting(
     'QUARTERDECK_STREAM_RETENTION_HOURS',

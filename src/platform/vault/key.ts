@@ -1,17 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { newId } from '#kernel/ids.ts';
+import { writeAtomically } from '#kernel/private-files.ts';
 import type { Database } from '#platform/database/index.ts';
 import type { Settings } from '#platform/settings/index.ts';
 import { AUDIT_KEY, createVault, KEY_BYTES, type Vault } from '#platform/vault/index.ts';
@@ -57,18 +48,9 @@ function readLines(file: string): Buffer[] {
   return keys;
 }
 
-/** Writes the key file under a temporary name, syncs it to the disk and renames it: losing a used key loses data. */
+/** Losing a used key loses data. */
 function writeKeys(file: string, keys: Buffer[]): void {
-  const temporary = `${file}.new`;
-  rmSync(temporary, { force: true });
-  const descriptor = openSync(temporary, 'wx', 0o600);
-  try {
-    writeFileSync(descriptor, keys.map((key) => `${key.toString('base64')}\n`).join(''));
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-  renameSync(temporary, file);
+  writeAtomically(file, keys.map((key) => `${key.toString('base64')}\n`).join(''), { isSynced: true });
 }
 
 const stagedFile = (file: string): string => `${file}.next`;

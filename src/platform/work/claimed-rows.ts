@@ -1,6 +1,6 @@
 import type { RawBuilder, UpdateType } from 'kysely';
 import { sql, type Database, type DB } from '#platform/database/index.ts';
-import type { RowClaim, WorkStatus } from '#platform/work/kind.ts';
+import type { OwnRowClaim, RowClaim, WorkStatus } from '#platform/work/kind.ts';
 
 /** SQL of a condition, or of another expression. */
 export type Condition = RawBuilder<unknown>;
@@ -31,14 +31,16 @@ export const assignments = (columns: object) =>
 export const IS_HELD = sql`(claim_token is not null and coalesce(lease_until > clock_timestamp(), false))`;
 
 /** Condition that a row is of a claim. */
-export const isOfClaim = ({ organization_id, id, token }: RowClaim): Condition =>
-  sql`organization_id = ${organization_id} and id = ${id} and claim_token = ${token}`;
+export const isOfClaim = ({ organization_id, id, token }: RowClaim | OwnRowClaim): Condition =>
+  organization_id === undefined
+    ? sql`id = ${id} and claim_token = ${token}`
+    : sql`organization_id = ${organization_id} and id = ${id} and claim_token = ${token}`;
 
 /** Writes columns of a row while the claim holds. False if the claim is lost. */
 export async function writeClaimed(
   db: Database,
   table: keyof DB & string,
-  claim: RowClaim,
+  claim: RowClaim | OwnRowClaim,
   columns: object,
 ): Promise<boolean> {
   const { numAffectedRows = 0n } =

@@ -1,4 +1,13 @@
-export type { Claim, ClaimRequest, Renewal, RowClaim, WorkKind, WorkReport, WorkStatus } from '#platform/work/kind.ts';
+export type {
+  Claim,
+  ClaimRequest,
+  OwnRowClaim,
+  Renewal,
+  RowClaim,
+  WorkKind,
+  WorkReport,
+  WorkStatus,
+} from '#platform/work/kind.ts';
 export { ClaimLost, Lease, requireHeld, WorkStopped, type StopReason } from '#platform/work/lease.ts';
 export { idsInTurn } from '#platform/work/turns.ts';
 export { dueTable } from '#platform/work/due-table.ts';

@@ -12,6 +12,12 @@ export interface RowClaim extends Claim {
   organization_id: string;
 }
 
+/** Claim on such a row that belongs to the installation, not to an organization. */
+export interface OwnRowClaim extends Claim {
+  id: string;
+  organization_id?: undefined;
+}
+
 /** Claim that the worker still holds, as its renewal found it. */
 export interface Renewal<Reason extends string = never> {
   token: string;

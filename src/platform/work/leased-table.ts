@@ -10,11 +10,11 @@ import {
   type Columns,
   type Condition,
 } from '#platform/work/claimed-rows.ts';
-import type { Renewal, RowClaim, WorkStatus } from '#platform/work/kind.ts';
+import type { OwnRowClaim, Renewal, RowClaim, WorkStatus } from '#platform/work/kind.ts';
 import { requireHeld } from '#platform/work/lease.ts';
 
 export interface LeasedTableOptions<Table extends keyof DB> {
-  /** Table with the columns id, organization_id, claim_token, lease_until, created_at and ended_at. */
+  /** Table with the columns id, organization_id (unless its rows belong to no organization), claim_token, lease_until, created_at and ended_at. */
   table: Table;
   /** Column of the state; `status` unless it is said. */
   state?: keyof DB[Table] & string;
@@ -89,7 +89,7 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
   const only = options.only ?? sql`true`;
 
   /** Writes columns of an item while the claim holds. Throws ClaimLost. */
-  const write = async (db: Database, claim: RowClaim, columns: Columns<Table>): Promise<void> =>
+  const write = async (db: Database, claim: RowClaim | OwnRowClaim, columns: Columns<Table>): Promise<void> =>
     requireHeld(await writeClaimed(db, options.table, claim, columns));
 
   return {
@@ -103,7 +103,7 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
     write,
 
     /** Writes the end of an item and frees it. Throws ClaimLost. */
-    end: (db: Database, claim: RowClaim, columns: Columns<Table>): Promise<void> =>
+    end: (db: Database, claim: RowClaim | OwnRowClaim, columns: Columns<Table>): Promise<void> =>
       write(db, claim, { ...columns, ...FREE, ended_at: sql`clock_timestamp()` } as Columns<Table>),
 
     renew: renewalOf<Reason>(options.table, { reason: options.reason }),
@@ -112,7 +112,7 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
      * Lets go of an item. Stopped in order, it can be claimed at once and the attempt does not count; after a failure it rests for a while that
      * grows with its attempts, so that what fails at once is not given up within milliseconds.
      */
-    giveBack: (db: Database, claim: RowClaim, stoppedBy: 'order' | 'failure', leaseSeconds: number) =>
+    giveBack: (db: Database, claim: RowClaim | OwnRowClaim, stoppedBy: 'order' | 'failure', leaseSeconds: number) =>
       stoppedBy === 'order'
         ? sql`update ${table} set ${assignments({ ...givenBack, ...FREE })}, ${attempts} = ${attempts} - 1
             where ${isOfClaim(claim)}`.execute(db)

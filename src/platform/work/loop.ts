@@ -12,6 +12,8 @@ const RENEWALS_PER_LEASE = 5;
 const WATCH_MS = 250;
 /** Milliseconds from the end of an item to the next look: several that end together are followed by one look. */
 const SOON_MS = 5;
+/** The same while more than half of the slots are at work: a look costs the same for one item as for many. */
+const SOON_WHILE_BUSY_MS = 25;
 /** Items that one process holds at most, those that rest among them: each takes memory, and all leases are renewed by one statement. */
 const MOST_HELD = 1_000;
 /** Milliseconds that a stop waits for runs; supervisors give the whole process 30 s (src/kernel/shutdown.ts). */
@@ -152,10 +154,14 @@ export class WorkLoop<C extends Claim, Reason extends string = never> {
   }
 
   #nudgeSoon(): void {
-    this.#soon ??= setTimeout(() => {
-      this.#soon = undefined;
-      this.nudge();
-    }, SOON_MS);
+    const isBusy = this.#work.busy > this.#kind.slots / 2;
+    this.#soon ??= setTimeout(
+      () => {
+        this.#soon = undefined;
+        this.nudge();
+      },
+      isBusy ? SOON_WHILE_BUSY_MS : SOON_MS,
+    );
   }
 
   /** Runs a claim after an earlier run of its subject, which may have lost its claim and be ending. */

@@ -16,7 +16,7 @@ test('a look never runs beside itself, and one that fails is told and keeps no l
     (error) => errors.push(error),
   );
   periodic.start();
-  await vi.waitFor(() => expect(looks).toBeGreaterThan(2));
+  await vi.waitFor(() => expect(looks).toBeGreaterThan(2), 40_000);
   await periodic.stop();
   expect(errors).toEqual([new Error('the first')]);
 });

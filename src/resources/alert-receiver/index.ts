@@ -5,5 +5,5 @@ export {
 } from '#resources/alert-receiver/destination.ts';
 export type { MessagePart } from '#resources/alert-receiver/message.ts';
 export { alertReceiverRoutes } from '#resources/alert-receiver/routes.ts';
-export { sendMessage, type Outgoing, type Receipt } from '#resources/alert-receiver/send.ts';
+export { createOutgoing, sendMessage, type Outgoing, type Receipt } from '#resources/alert-receiver/send.ts';
 export { SEVERITIES, takesSeverity } from '#resources/alert-receiver/severity.ts';

@@ -1,6 +1,7 @@
 import { badGateway } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
 import { createHttpClient, OutgoingError, type HttpClient } from '#platform/http-client/index.ts';
+import type { Context } from '#platform/context.ts';
 import type { Call } from '#platform/http/route.ts';
 import { createMailClient, type MailClient } from '#platform/mail-client/index.ts';
 import type { Destination } from '#resources/alert-receiver/destination.ts';
@@ -16,6 +17,12 @@ export interface Outgoing {
   http: HttpClient;
   mail: MailClient;
 }
+
+/** Creates the ways out that the settings allow. */
+export const createOutgoing = ({ allowedPrivateAddresses }: Context['settings']): Outgoing => ({
+  http: createHttpClient({ allowedPrivateAddresses }),
+  mail: createMailClient({ allowedPrivateAddresses }),
+});
 
 /** Message to a receiver. */
 export interface Message {
@@ -68,14 +75,9 @@ export async function sendTest(
   destination: Destination,
   { name, text }: { name: string; text: string | undefined },
 ): Promise<void> {
-  const { allowedPrivateAddresses } = settings;
-  const outgoing = {
-    http: createHttpClient({ allowedPrivateAddresses }),
-    mail: createMailClient({ allowedPrivateAddresses }),
-  };
   const parts = text === undefined ? testMessage(name) : [{ text, foreign: true }];
   try {
-    const { refusal } = await sendMessage(outgoing, destination, { id: newId(), parts }, signal);
+    const { refusal } = await sendMessage(createOutgoing(settings), destination, { id: newId(), parts }, signal);
     if (refusal !== null) throw badGateway(`The test message was refused: ${hostOf(destination)} ${refusal}.`);
   } catch (error) {
     if (error instanceof OutgoingError) throw badGateway(`The test message was not sent: ${error.message}`, error);

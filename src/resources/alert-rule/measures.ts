@@ -1,8 +1,16 @@
 import { invalidField } from '#kernel/errors.ts';
 import { factsOf, kindsWith } from '#kernel/kinds.ts';
 import { OneOf, Type, type Static } from '#platform/http/schema.ts';
+import {
+  canShare,
+  installationReason,
+  isShared,
+  SHARED_MEASURES,
+  SHARED_NUMBERS,
+} from '#resources/alert-rule/shared-measures.ts';
+import { OPERATORS, type Threshold } from '#resources/alert-rule/threshold.ts';
 
-/** Conditions that rules can watch, by the name in `condition.promql`, with what is true of a service that fulfils one. */
+/** Conditions by the name in `condition.promql`, with what is true of a service, or of what services share. */
 export const MEASURES = {
   deployment_failed: 'its last deployment has failed',
   service_not_ready: 'instances are not ready',
@@ -13,6 +21,10 @@ export const MEASURES = {
   memory_percent: 'its memory is beyond the threshold',
   restarts: 'its instances restart',
   backup_age_hours: 'its last backup is too old',
+  requests_per_second: 'its requests are beyond the threshold',
+  error_percent: 'too many of its answers are 5xx',
+  latency_p95_ms: 'its answers are slow',
+  ...SHARED_MEASURES,
 } as const;
 
 /** Name of a condition in `MEASURES`. */
@@ -26,7 +38,7 @@ export const Condition = Type.Object({
   kind: OneOf(['CUSTOM', 'BUILT'], {
     description: 'BUILT. CUSTOM is refused: no Prometheus is asked, so that free expressions cannot be evaluated.',
   }),
-  operator: Type.Optional(OneOf(['NONE', 'ABOVE', 'BELOW', 'ABOVE_OR_EQUAL', 'BELOW_OR_EQUAL', 'EQUAL'])),
+  operator: Type.Optional(OneOf(OPERATORS)),
   threshold: Type.Optional(
     Type.Number({ description: 'For measures that are numbers, where it is required; 0 elsewhere.' }),
   ),
@@ -37,17 +49,6 @@ export const Condition = Type.Object({
   }),
 });
 export type Condition = Static<typeof Condition>;
-
-type Operator = NonNullable<Condition['operator']>;
-
-/** Thresholds that a measure takes which is a number. */
-interface Threshold {
-  operators: readonly Operator[];
-  least: number;
-  most: number;
-  /** Text of what the number counts, with an example. */
-  unit: string;
-}
 
 const PERCENT: Threshold = {
   operators: ['ABOVE', 'ABOVE_OR_EQUAL', 'BELOW', 'BELOW_OR_EQUAL'],
@@ -78,7 +79,30 @@ const NUMBERS: Partial<Record<Measure, Threshold>> = {
     most: 8_760,
     unit: 'hours since the last backup from 1 to 8760, such as 26',
   },
+  requests_per_second: {
+    operators: PERCENT.operators,
+    least: 0,
+    most: 1_000_000,
+    unit: 'requests per second from 0 to 1000000, such as 100',
+  },
+  error_percent: {
+    operators: ['ABOVE', 'ABOVE_OR_EQUAL'],
+    least: 0,
+    most: 100,
+    unit: 'percent of the answers from 0 to 100, such as 5',
+  },
+  latency_p95_ms: {
+    operators: ['ABOVE', 'ABOVE_OR_EQUAL'],
+    least: 1,
+    most: 29_999,
+    unit: 'milliseconds within which 95 of 100 requests are answered from 1 to 29999, such as 500',
+  },
+  ...SHARED_NUMBERS,
 };
+
+const WITH_WEB = kindsWith('settings').filter((kind) => factsOf(kind).settings!.includes('web'));
+/** Measures of requests, which the proxies of machines count. */
+const OF_REQUESTS: readonly Measure[] = ['requests_per_second', 'error_percent', 'latency_p95_ms'];
 
 /** Kinds of services that can fulfil a condition, where not all can. Databases are no targets: they are watched with their environment. */
 const KINDS: Partial<Record<Measure, readonly string[]>> = {
@@ -88,13 +112,26 @@ const KINDS: Partial<Record<Measure, readonly string[]>> = {
   cpu_percent: kindsWith('longRunning'),
   memory_percent: kindsWith('longRunning'),
   restarts: kindsWith('longRunning'),
-  certificate_days_left: kindsWith('settings').filter((kind) => factsOf(kind).settings!.includes('web')),
+  certificate_days_left: WITH_WEB,
+  ...Object.fromEntries(OF_REQUESTS.map((measure) => [measure, WITH_WEB])),
 };
 
-/** Returns whether a target can fulfil a condition. `type` is a kind of service, CRONJOB, CLUSTER or ENVIRONMENT. */
-function canHold(measure: Measure, type: string, runtime: string): boolean {
+/** Target of a condition. */
+export interface ConditionTarget {
+  /** Kind of service, CRONJOB, CLUSTER or ENVIRONMENT. */
+  type: string;
+  /** Runtime of its cluster. */
+  runtime: string;
+  /** True if its organization is the first one of the installation. */
+  isOperators: boolean;
+}
+
+/** Returns whether a target can fulfil a condition. */
+function canHold(measure: Measure, { type, runtime, isOperators }: ConditionTarget): boolean {
+  if (isShared(measure)) return canShare(measure, type, runtime, isOperators);
   // Instances are counted where a cluster is followed (docs/decisions/0092-a-cluster-is-followed.md).
   if (measure === 'service_not_ready' && runtime !== 'kubernetes') return false;
+  if (OF_REQUESTS.includes(measure) && runtime === 'kubernetes') return false;
   return type === 'CLUSTER' || type === 'ENVIRONMENT' || (KINDS[measure]?.includes(kindOf(type)) ?? true);
 }
 
@@ -102,12 +139,13 @@ function canHold(measure: Measure, type: string, runtime: string): boolean {
 export const kindOf = (type: string): string => type.replace(/^CRON(?=JOB$)/, '');
 
 /** Throws 400 for a condition that its target can never fulfil. */
-export function checkCanHold(measure: Measure, type: string, runtime: string): void {
-  if (canHold(measure, type, runtime)) return;
-  const fitting = MEASURE_NAMES.filter((name) => canHold(name, type, runtime));
+export function checkCanHold(measure: Measure, target: ConditionTarget): void {
+  if (canHold(measure, target)) return;
+  const { type, runtime, isOperators } = target;
+  const fitting = MEASURE_NAMES.filter((name) => canHold(name, target));
   throw invalidField(
     'condition.promql',
-    `must be one of ${fitting.join(', ')} for a target of type ${type} on a cluster whose runtime is ${runtime}: ${measure} is never true there`,
+    `must be one of ${fitting.join(', ')} for a target of type ${type} on a cluster whose runtime is ${runtime}: ${installationReason(measure, isOperators) ?? `${measure} is never true there`}`,
   );
 }
 
@@ -126,7 +164,7 @@ export function measureOf(condition: Condition): Measure {
       `must be one of ${MEASURE_NAMES.join(', ')}: other expressions are not evaluated`,
     );
   if (fold !== 'NONE')
-    throw invalidField('condition.function', `must be NONE: ${measure} is looked at for each service by itself`);
+    throw invalidField('condition.function', `must be NONE: ${measure} is compared for each thing by itself`);
   const number = NUMBERS[measure];
   if (number) {
     if (!number.operators.includes(operator))

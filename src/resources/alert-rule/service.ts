@@ -7,6 +7,7 @@ import type { Context } from '#platform/context.ts';
 import type { Scope } from '#platform/database/index.ts';
 import { audit, type EventType } from '#platform/events/audit.ts';
 import type { Call } from '#platform/http/route.ts';
+import { isFirstOrganization } from '#platform/installation/index.ts';
 import { foreignOrganization, lockOrganization } from '#resources/organization/index.ts';
 import { checkCanHold, measureOf, secondsOf, type Condition } from '#resources/alert-rule/measures.ts';
 import * as queries from '#resources/alert-rule/queries.ts';
@@ -67,6 +68,18 @@ function requireEdit(call: Saver, organizationId: string, type: string, target: 
   for (const location of editLocations(organizationId, type, target)) call.require('alertRule.edit', location);
 }
 
+/** Throws 400 for a condition that cannot be evaluated, or that its target can never fulfil. */
+async function refuseUnfit(
+  { db }: Context,
+  organizationId: string,
+  condition: Condition,
+  type: string,
+  runtime: string,
+) {
+  const isOperators = await isFirstOrganization(db, organizationId);
+  checkCanHold(measureOf(condition), { type, runtime, isOperators });
+}
+
 /** Finds the target of a new rule; 400 where the caller cannot see it, 403 where they may not edit its rules. */
 async function targetOf(
   call: Saver,
@@ -81,7 +94,7 @@ async function targetOf(
   requireEdit(call, organizationId, type, target);
   if (target.on_cluster_id !== cluster_id)
     throw invalidField('cluster_id', `must be ${target.on_cluster_id}, the id of the cluster that the target is on`);
-  checkCanHold(measureOf(condition), type, target.runtime);
+  await refuseUnfit(call, organizationId, condition, type, target.runtime);
   return { target_type: type, target_id: input.target_id, target_project_id: target.project_id };
 }
 
@@ -116,7 +129,8 @@ export async function editAlertRule(context: Saver, present: queries.RuleRow, in
   requireEdit(context, scope.organizationId, present.target_type, present);
   const columns = columnsOf(input);
   // A rule whose target is deleted is not evaluated.
-  if (present.runtime !== null) checkCanHold(measureOf(input.condition), present.target_type, present.runtime);
+  if (present.runtime !== null)
+    await refuseUnfit(context, scope.organizationId, input.condition, present.target_type, present.runtime);
   const receivers = await receiversOf(context, scope, input.alert_receiver_ids);
   await queries.updateRule(context.db, scope, present.id, {
     ...columns,

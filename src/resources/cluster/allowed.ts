@@ -1,8 +1,9 @@
 import { badRequest, invalidField } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { isFirstOrganization } from '#platform/installation/index.ts';
+import type { Settings } from '#platform/settings/index.ts';
 import { SETTINGS } from '#platform/settings/schema.ts';
-import { findClusterById } from '#resources/cluster/queries.ts';
+import { findRunPlace } from '#resources/cluster/queries.ts';
 
 type Parts = Pick<Context, 'db' | 'settings'>;
 
@@ -13,14 +14,25 @@ export interface RunPlace {
   node_id: string | null;
 }
 
+interface Refusal {
+  field: 'runtime' | 'node_id';
+  message: string;
+}
+
 /** Returns why an organization may not use a runtime or machine, or null if it may. The operator's settings decide. */
-export async function placeRefusal(
+export const placeRefusal = async (
   { db, settings }: Parts,
   organizationId: string,
+  place: RunPlace,
+): Promise<Refusal | null> =>
+  refusalBySettings(settings, organizationId, await isFirstOrganization(db, organizationId), place);
+
+function refusalBySettings(
+  { organizationRuntimes: runtimes, organizationNodes: nodes }: Settings,
+  organizationId: string,
+  isFirst: boolean,
   { runtime, node_id: node }: RunPlace,
-): Promise<{ field: 'runtime' | 'node_id'; message: string } | null> {
-  const { organizationRuntimes: runtimes, organizationNodes: nodes } = settings;
-  const isFirst = await isFirstOrganization(db, organizationId);
+): Refusal | null {
   if (!runtimes.allows(organizationId, isFirst, runtime))
     return {
       field: 'runtime',
@@ -41,9 +53,9 @@ export async function refusePlace(parts: Parts, organizationId: string, place: R
 }
 
 /** Throws an error for people if the organization may no longer use its cluster's runtime or machine: settings change while work waits. */
-export async function refuseCluster(parts: Parts, organizationId: string, clusterId: string): Promise<void> {
-  const cluster = await findClusterById(parts.db, [organizationId], clusterId);
-  const refusal = cluster && (await placeRefusal(parts, organizationId, cluster));
+export async function refuseCluster({ db, settings }: Parts, organizationId: string, clusterId: string): Promise<void> {
+  const [cluster] = await findRunPlace(db, organizationId, clusterId);
+  const refusal = cluster && refusalBySettings(settings, organizationId, cluster.is_first, cluster);
   if (refusal) throw badRequest(`Cluster ${cluster.name}: ${refusal.message}.`);
 }
 

@@ -1,5 +1,5 @@
 import type { Platform } from '#platform/context.ts';
-import type { Database } from '#platform/database/index.ts';
+import type { Database, Scope } from '#platform/database/index.ts';
 import { advancedSettingsOf } from '#resources/cluster/advanced-settings.ts';
 import { mayUseOwnAccount, ownAccess, ownVersion } from '#resources/cluster/own-account.ts';
 import { findRemains, openClusterSecret, openRemains } from '#resources/cluster/secrets.ts';
@@ -47,6 +47,16 @@ async function accessIn(organizationId: string, kubeconfig: string): Promise<Clu
   // Loaded when one is there: few installations have any.
   const { readAccess } = await import('#resources/cluster/kubeconfig.ts');
   return readAccess(organizationId, kubeconfig);
+}
+
+/** Stores until when the kubeconfig of a cluster is valid, if that is not known yet. */
+export async function noteConnectionEnd(
+  context: Pick<Platform, 'db' | 'vault'>,
+  scope: Scope,
+  clusterId: string,
+): Promise<void> {
+  const { noteKubeconfigEnd } = await import('#resources/cluster/kubeconfig-end.ts');
+  await noteKubeconfigEnd(context, scope, clusterId);
 }
 
 const findCluster = ({ db }: Parts, clusterId: string) =>

@@ -19,5 +19,10 @@ export { listClustersWithCredentials, renameCredentialsOfClusters } from '#resou
 export { CLOUDS, CloudVendor } from '#resources/cluster/schema/vendors.ts';
 export { Feature } from '#resources/cluster/schema/features.ts';
 export { clusterSockets } from '#resources/cluster/sockets.ts';
-export { connectionVersion, findRegistryOfCluster, openConnection } from '#resources/cluster/connection.ts';
+export {
+  connectionVersion,
+  findRegistryOfCluster,
+  noteConnectionEnd,
+  openConnection,
+} from '#resources/cluster/connection.ts';
 export { forgetReached, listWatchedClusters, noteReached } from '#resources/cluster/reached.ts';

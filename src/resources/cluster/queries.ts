@@ -6,6 +6,7 @@ import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import { json } from '#platform/database/json.ts';
 import { lockSubject } from '#platform/database/locks.ts';
 import { preparedRead } from '#platform/database/prepared.ts';
+import { FIRST_ORGANIZATION } from '#platform/installation/index.ts';
 
 /** A secret manager access as it may be shown: its secret is not selected. */
 export interface AccessRow {
@@ -54,6 +55,16 @@ export const listClusters = (db: Database, scope: Scope) =>
 
 export const listLockedClusters = (db: Database, scope: Scope) =>
   listClusters(db, scope).where('cluster.locked_at', 'is not', null);
+
+/** Runtime and machine of a cluster, with whether its organization is the operator's own. Every deployment asks for them. */
+export const findRunPlace = preparedRead((db, organizationId: string, id: string) =>
+  db
+    .selectFrom('cluster')
+    .select(['name', 'runtime', 'node_id'])
+    .select(sql<boolean>`organization_id is not distinct from ${FIRST_ORGANIZATION}`.as('is_first'))
+    .where('organization_id', '=', organizationId)
+    .where('id', '=', id),
+);
 
 const selectById = preparedRead((db, organizationIds: string[], id: string, userId: string | null) =>
   selectClusters(db)

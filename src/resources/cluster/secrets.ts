@@ -63,3 +63,33 @@ export async function openClusterSecret(
     .executeTakeFirst();
   return row ? vault.open(db, scope.organizationId, placeOf(clusterId, name), row.value) : null;
 }
+
+/** Opens the kubeconfig of a cluster if its end was not read since it was stored. `value` is the stored form. */
+export async function openUnreadKubeconfig(
+  { db, vault }: Pick<Context, 'db' | 'vault'>,
+  scope: Scope,
+  clusterId: string,
+): Promise<{ value: Buffer; text: string } | undefined> {
+  const row = await db
+    .selectFrom('cluster_secret')
+    .select('value')
+    .where('organization_id', '=', scope.organizationId)
+    .where('cluster_id', '=', clusterId)
+    .where('name', '=', 'kubeconfig')
+    .where(sql<boolean>`end_read_at is distinct from updated_at`)
+    .executeTakeFirst();
+  if (!row) return undefined;
+  const text = await vault.open(db, scope.organizationId, placeOf(clusterId, 'kubeconfig'), row.value);
+  return { value: row.value, text };
+}
+
+/** Stores the end of the credentials of a kubeconfig, unless another one has taken its place. */
+export const saveKubeconfigEnd = (db: Database, scope: Scope, clusterId: string, value: Buffer, endsAt: Date | null) =>
+  db
+    .updateTable('cluster_secret')
+    .set({ ends_at: endsAt, end_read_at: sql`updated_at` })
+    .where('organization_id', '=', scope.organizationId)
+    .where('cluster_id', '=', clusterId)
+    .where('name', '=', 'kubeconfig')
+    .where('value', '=', value)
+    .execute();

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
@@ -29,7 +28,7 @@ describe('a deployment', () => {
     const { project, environment, application } = await makeExample(admin);
     const client = await stream(admin);
     const { deployment_request_id, execution_id } = ok(
-      await admin.post(`/application/${application.id}/deploy?wait=15`, {}),
+      await admin.post(`/application/${application.id}/deploy?wait=40`, {}),
       200,
     );
     const events = await client.until(isDeployed);
@@ -79,7 +78,7 @@ describe('a deployment', () => {
     const { environment, application } = await makeExample(admin);
     const whole = await stream(admin, { query: `?types=log&environmentId=${environment.id}` });
     const one = await stream(admin, { query: `?types=log&serviceId=${application.id}` });
-    ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
+    ok(await admin.post(`/application/${application.id}/deploy?wait=40`, {}), 200);
     const lines: any[] = ok(await admin.get(`/environment/${environment.id}/logs`), 200);
     const told = (client: StreamClient) => dataOf(client.events, 'log').flatMap((data) => data.lines);
     await whole.until(() => told(whole).length >= lines.length);
@@ -143,7 +142,7 @@ describe('a client', () => {
     const [project, environment, service, types] = await Promise.all(queries.map((query) => stream(admin, { query })));
     const ended = await stream(admin);
     for (const { application } of [other, watched])
-      ok(await admin.post(`/application/${application.id}/deploy?wait=15`, {}), 200);
+      ok(await admin.post(`/application/${application.id}/deploy?wait=40`, {}), 200);
     const { deployment_request_id: request } = ok(
       await admin.get(`/application/${watched.application.id}/status`),
       200,
@@ -192,7 +191,7 @@ describe('a client', () => {
     let text = '';
     slow.setEncoding('utf8').on('data', (chunk) => (text += String(chunk)));
     const all = (): boolean => text.includes(`x${count}"`, text.length - 10_000);
-    for (const end = Date.now() + 10_000; !all() && Date.now() < end;) await sleep(20);
+    await expect.poll(all).toBe(true);
     request.destroy();
     const names = [...text.matchAll(/"target_name":"x+(\d+)"/g)].map((match) => Number(match[1]));
     expect(names).toEqual(Array.from({ length: count }, (_, index) => index + 1));
@@ -220,8 +219,6 @@ describe('what is asked wrongly', () => {
     await stream(third);
     expect(await third.get(streamPath(third))).toMatchObject({ status: 503, headers: { 'retry-after': '10' } });
     await open.pop()!.close();
-    for (const end = Date.now() + 5_000; Date.now() < end; await sleep(20))
-      if ((await third.get(streamPath(third))).status === 200) return;
-    throw new Error('No room was made.');
+    await expect.poll(async () => (await third.get(streamPath(third))).status).toBe(200);
   });
 });

@@ -5,16 +5,21 @@ import { findMakerPrincipal } from '#platform/access/makers.ts';
 import { displayName } from '#platform/access/people.ts';
 import { grantIn, permits, type Principal, type RolePermissions } from '#platform/access/principal.ts';
 import { grantOfRole } from '#platform/access/roles.ts';
-import { isSecret, makeSecretText, parseSecretText } from '#platform/access/secret-text.ts';
+import { deriveSecretText, isSecret, makeSecretText, parseSecretText } from '#platform/access/secret-text.ts';
 import type { Context } from '#platform/context.ts';
 import { takesPasswords } from '#platform/access/takes-passwords.ts';
 import { addressOfApi, signInPage } from '#platform/settings/address.ts';
 import { brokenConstraint } from '#platform/database/index.ts';
 import { audit } from '#platform/events/audit.ts';
+import { enqueueMail, sendsMail, type MailWriter } from '#platform/mail-queue/index.ts';
+import { invitationMail } from '#resources/member/invitation-mail.ts';
 import { isOwner, mayMakeOwners, requireOwner } from '#resources/member/owner.ts';
 import * as queries from '#resources/member/queries.ts';
 import { roleNameOf } from '#resources/member/role-names.ts';
 import { findBuiltInRole, requireRole } from '#resources/role/index.ts';
+
+/** Kind of the mail that invites. */
+export const INVITATION_MAIL = 'INVITATION';
 
 const VALID_DAYS = 7;
 const DAY_MS = 24 * 3600 * 1000;
@@ -27,6 +32,8 @@ const BUILT_IN_ROLE: Record<string, string> = { OWNER: 'owner', ADMIN: 'admin', 
  * that they do not hold themselves.
  */
 const PREFIX = 'qi';
+/** Prefix of the secret in the link that is mailed. The inviter never sees it: whoever has it reads mail at the invited address. */
+const MAILED_PREFIX = 'qm';
 
 /** An invitation as it is answered. Its link holds no secret: only the person with that verified address can follow it. */
 export const toInvitationView = (context: Context, row: queries.InvitationRow) => ({
@@ -98,10 +105,13 @@ export async function invite(
   // A token ends, or is revoked, with everything made by it: it lets in nobody who proves no address.
   const mayLetIn = principal.kind === 'user' && takesPasswords(context.settings);
   const secret = mayLetIn ? makeSecretText(PREFIX, id) : undefined;
+  const isMailed = sendsMail(context.settings) && (mayLetIn || context.settings.oidcIssuer !== '');
+  const mailSecret = isMailed && mayLetIn ? deriveSecretText(context.vault, MAILED_PREFIX, id) : undefined;
   await refuseTwice(email, () =>
     queries.insertInvitation(context.db, {
       id,
       secret_hash: secret?.hash ?? null,
+      mail_secret_hash: mailSecret?.hash ?? null,
       organization_id: organizationId,
       email,
       role_id: role.id,
@@ -114,8 +124,20 @@ export async function invite(
   if (!row) throw internal(`Invitation ${id} is gone within its own transaction.`);
   const view = toInvitationView(context, row);
   await audit(context, { organizationId, type: 'CREATE', target: targetOf(row), after: view });
+  if (isMailed) await enqueueMail(context, INVITATION_MAIL, { subjectId: id, recipient: email }, organizationId);
   return secret ? { ...view, invitation_link: signInPage(context.settings, secret.text) } : view;
 }
+
+/** Writes the mail of an invitation; null where it was withdrawn, accepted or has ended meanwhile. */
+export const writeInvitation: MailWriter = async (context, { subjectId }) => {
+  const row = subjectId === null ? undefined : await queries.findInvitationById(context.db, subjectId);
+  if (!row || row.expires_at <= context.clock.now()) return null;
+  const secret = row.mail_secret_hash && deriveSecretText(context.vault, MAILED_PREFIX, row.id);
+  const link = secret ? signInPage(context.settings, secret.text) : undefined;
+  // It has the secret no more once its sender was signed out, and is for people of the identity provider then.
+  if (!link && !context.settings.oidcIssuer) return null;
+  return invitationMail(toInvitationView(context, row), { link, issuer: context.settings.oidcIssuer });
+};
 
 /** Returns an invitation for members who may see it and for the invited person; 404 for all others. */
 export async function getInvitation(context: Context, principal: Principal, organizationId: string, id: string) {
@@ -138,20 +160,26 @@ export async function accept(context: Context, principal: Principal, organizatio
   return join(context, principal, row);
 }
 
+/** Invitation that a link was found for. */
+export interface LinkedInvitation {
+  row: queries.InvitationRow;
+  /** True for the link that was mailed: whoever has it reads mail at the invited address. */
+  isMailed: boolean;
+}
+
 /** Returns the invitation whose link holds the secret; undefined for any other text, and where nobody signs in with a password. */
-export async function findInvitationBySecret(
-  context: Context,
-  text: string,
-): Promise<queries.InvitationRow | undefined> {
-  const parts = parseSecretText(PREFIX, text);
+export async function findInvitationBySecret(context: Context, text: string): Promise<LinkedInvitation | undefined> {
+  const mailed = parseSecretText(MAILED_PREFIX, text);
+  const parts = mailed ?? parseSecretText(PREFIX, text);
   if (!parts || !takesPasswords(context.settings)) return undefined;
   const row = await queries.findInvitationById(context.db, parts.id);
-  return row?.secret_hash && isSecret(row.secret_hash, parts.secret) ? row : undefined;
+  const stored = mailed ? row?.mail_secret_hash : row?.secret_hash;
+  return row && stored && isSecret(stored, parts.secret) ? { row, isMailed: mailed !== undefined } : undefined;
 }
 
 /** Makes the person a member whom the secret of a link lets in. In one transaction. Throws 404 if the invitation is gone. */
 export async function acceptBySecret(context: Context, principal: Principal, text: string) {
-  const found = await findInvitationBySecret(context, text);
+  const found = (await findInvitationBySecret(context, text))?.row;
   const scope = found && { organizationId: found.organization_id };
   // Whoever was faster, or has withdrawn it, is waited for.
   const row =

@@ -128,6 +128,7 @@ export interface NewInvitation {
   invited_by: string;
   invited_with: string | null;
   secret_hash: Buffer | null;
+  mail_secret_hash: Buffer | null;
   expires_at: Date;
 }
 
@@ -150,4 +151,8 @@ export const listInvitationsBy = (db: Database, scope: Scope, userId: string) =>
 
 /** Ends the links of the invitations that a person sent; whoever proves the address may still join. */
 export const forgetInvitationSecretsOf = (db: Database, userId: string) =>
-  db.updateTable('member_invitation').set({ secret_hash: null }).where('invited_by', '=', userId).execute();
+  db
+    .updateTable('member_invitation')
+    .set({ secret_hash: null, mail_secret_hash: null })
+    .where('invited_by', '=', userId)
+    .execute();

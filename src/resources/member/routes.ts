@@ -93,7 +93,7 @@ const invitations: Route[] = [
     tag: TAG,
     summary: 'Invite somebody by e-mail address',
     description:
-      'Hand them the link, which is shown only now: no message is sent. Who opens it chooses a name and a password there, or joins with the account that they have. Sent with an API token, its link lets in only who has that verified address at the identity provider. Without a role they become a viewer.',
+      'Hand them the link, which is shown only now. Where the installation sends mail (QUARTERDECK_SMTP_URL), they get a link of their own. Who opens it chooses a name and a password there, or joins with the account that they have. Sent with an API token, its link lets in only who has that verified address at the identity provider. Without a role they become a viewer.',
     target: organizationTarget,
     action: 'member.edit',
     body: schema.InviteMemberRequest,

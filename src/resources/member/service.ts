@@ -61,10 +61,55 @@ export async function removeMember(context: Context, principal: Principal, organ
     await requireOwner(context, principal, organizationId);
     await requireAnotherOwner(context, organizationId);
   }
+  await remove(context, member);
+}
+
+async function remove(context: Context, member: queries.MemberRow): Promise<void> {
+  const { organization_id: organizationId, user_id: userId } = member;
   await revokeTokensOf(context, organizationId, userId);
   await withdrawInvitationsOf(context, organizationId, userId);
-  await queries.deleteMemberRow(context.db, scope, userId);
+  await queries.deleteMemberRow(context.db, { organizationId }, userId);
   await audit(context, { organizationId, type: 'DELETE', target: targetOf(member), before: toMemberView(member) });
+}
+
+/** Role that the groups of a person give them. */
+export interface Placement {
+  /** Null for none. */
+  roleId: string | null;
+  /** True if it replaces the role of a member. */
+  replaces: boolean;
+  /** True if a member without it is removed. */
+  removes: boolean;
+}
+
+/**
+ * Makes a person a member, gives them another role, or removes them. The last owner stays: nobody else could administer the organization. In a
+ * transaction.
+ */
+export async function placeMember(
+  context: Context,
+  organizationId: string,
+  userId: string,
+  { roleId, replaces, removes }: Placement,
+): Promise<'joined' | 'changed' | 'removed' | 'unchanged' | 'last owner'> {
+  const scope = { organizationId };
+  await queries.lockMembership(context.db, scope);
+  const member = await queries.findMember(context.db, scope, userId);
+  if (!member) return roleId === null ? 'unchanged' : join(context, organizationId, userId, roleId);
+  const stays = roleId === null ? !removes : !replaces || roleId === member.role_id;
+  if (stays) return 'unchanged';
+  if (isOwner(member) && (await isLastOwner(context, organizationId))) return 'last owner';
+  if (roleId === null) await remove(context, member);
+  else await setRole(context, member, roleId);
+  return roleId === null ? 'removed' : 'changed';
+}
+
+async function join(context: Context, organizationId: string, userId: string, roleId: string): Promise<'joined'> {
+  await queries.insertMember(context.db, { organizationId }, userId, roleId);
+  const member = await requireMember(context, organizationId, userId);
+  const target = { ...targetOf(member), sub: 'MEMBER_ROLE' as const };
+  await audit(context, { organizationId, type: 'CREATE', target, after: toMemberView(member) });
+  return 'joined';
 }
 
 /** Makes another member the owner; the previous owner becomes an administrator. */
@@ -113,8 +158,13 @@ async function requireMember(context: Context, organizationId: string, userId: s
 }
 
 async function requireAnotherOwner(context: Context, organizationId: string): Promise<void> {
+  if (await isLastOwner(context, organizationId))
+    throw conflict('The organization needs an owner: transfer the ownership first.');
+}
+
+async function isLastOwner(context: Context, organizationId: string): Promise<boolean> {
   const { owners } = await queries.countOwners(context.db, { organizationId });
-  if (owners < 2) throw conflict('The organization needs an owner: transfer the ownership first.');
+  return owners < 2;
 }
 
 const targetOf = (member: queries.MemberRow) => ({

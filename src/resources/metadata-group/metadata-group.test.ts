@@ -191,7 +191,7 @@ describe('a service that names groups', () => {
     });
     const url = `/application/${application.id}`;
     const statusOf = async () => ok(await admin.get(`${url}/status`), 200).service_deployment_status;
-    ok(await admin.post(`${url}/deploy?wait=15`, {}), 200);
+    ok(await admin.post(`${url}/deploy?wait=40`, {}), 200);
     expect(engine.runtime.specOf(application.id)).toMatchObject({
       labels: { 'example.com/team': 'wins', b: 'shop' },
       annotations: [{ scopes: ['PODS'], values: { note: 'any text, 100 %' } }],
@@ -201,7 +201,7 @@ describe('a service that names groups', () => {
     expect(await statusOf()).toBe('UP_TO_DATE');
     ok(await admin.put(`${annotationsOf(admin)}/${notes.id}`, { ...ANNOTATIONS, scopes: ['INGRESS'] }), 200);
     expect(await statusOf()).toBe('OUT_OF_DATE');
-    ok(await admin.post(`${url}/deploy?wait=15`, {}), 200);
+    ok(await admin.post(`${url}/deploy?wait=40`, {}), 200);
     expect(await statusOf()).toBe('UP_TO_DATE');
     expect(engine.runtime.specOf(application.id)!.annotations).toMatchObject([{ scopes: ['INGRESS'] }]);
   });

@@ -42,7 +42,7 @@ describe('a project', () => {
     const waiting = await app.db.transaction().execute(async (db) => {
       await db.updateTable('project').set({ name: 'taken' }).where('id', '=', projectId).execute();
       const taken = create('taken');
-      await expect.poll(() => sessionsThatWait(app.db), { timeout: 10_000 }).toBe(1);
+      await expect.poll(() => sessionsThatWait(app.db)).toBe(1);
       ok(await create('free'), 201);
       return { taken };
     });

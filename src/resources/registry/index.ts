@@ -7,3 +7,5 @@ export { loginOf } from '#resources/registry/login.ts';
 export { registryTarget } from '#resources/registry/target.ts';
 export { registryRoutes } from '#resources/registry/routes.ts';
 export { openSecrets } from '#resources/registry/secrets.ts';
+export { REGISTRY_WEBHOOK, webhookSecret } from '#resources/registry/webhook.ts';
+export { findRegistryWebhookById, noteCalled, type CalledWebhook } from '#resources/registry/webhook-queries.ts';

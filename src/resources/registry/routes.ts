@@ -13,6 +13,7 @@ import {
   toRegistryView,
 } from '#resources/registry/service.ts';
 import { registryTarget } from '#resources/registry/target.ts';
+import { registryWebhookRoutes } from '#resources/registry/webhook-routes.ts';
 
 const tag = 'Container Registries';
 
@@ -132,4 +133,5 @@ export const registryRoutes: Route[] = [
         toServiceUseView,
       ),
   }),
+  ...registryWebhookRoutes,
 ];

@@ -82,10 +82,12 @@ export const deleteRoleRow = (db: Database, scope: Scope, id: string) =>
 
 /** Counts the members, tokens and invitations that have a role. */
 export const countUses = (db: Database, scope: Scope, id: string) =>
-  sql<{ members: number; tokens: number; invitations: number }>`select
+  sql<{ members: number; tokens: number; invitations: number; groups: number }>`select
     (select count(*) from member where organization_id = ${scope.organizationId} and role_id = ${id}) as members,
     (select count(*) from api_token where organization_id = ${scope.organizationId} and role_id = ${id}) as tokens,
-    (select count(*) from member_invitation where organization_id = ${scope.organizationId} and role_id = ${id}) as invitations`
+    (select count(*) from member_invitation where organization_id = ${scope.organizationId} and role_id = ${id}) as invitations,
+    (select count(*) from enterprise_group where organization_id = ${scope.organizationId} and role_id = ${id})
+      + (select count(*) from enterprise_connection where organization_id = ${scope.organizationId} and default_role_id = ${id}) as groups`
     .execute(db)
     .then(({ rows }) => rows[0]!);
 

@@ -82,14 +82,14 @@ export async function editRole(context: Context, principal: Principal, role: que
   return toRoleView(changed, places);
 }
 
-/** Deletes a custom role; 409 while members, tokens or invitations have it, which would be left without any. */
+/** Deletes a custom role; 409 while members, tokens, invitations or groups have it, which would be left without any. */
 export async function deleteRole(context: Context, role: queries.RoleRow): Promise<void> {
   const { organization_id: organizationId, id, name } = role;
   refuseBuiltIn(role);
   const uses = await queries.countUses(context.db, { organizationId }, id);
-  if (uses.members + uses.tokens + uses.invitations > 0)
+  if (uses.members + uses.tokens + uses.invitations + uses.groups > 0)
     throw conflict(
-      `The role ${name} is in use by ${uses.members} members, ${uses.tokens} API tokens and ${uses.invitations} invitations: give them another role first.`,
+      `The role ${name} is in use by ${uses.members} members, ${uses.tokens} API tokens, ${uses.invitations} invitations and ${uses.groups} groups of the enterprise connection: give them another role first.`,
     );
   const before = toRecordedRole(role);
   await queries.deleteRoleRow(context.db, { organizationId }, id);

@@ -3,6 +3,7 @@ import ipaddr from 'ipaddr.js';
 import { AppError } from '#kernel/errors.ts';
 import type { Context } from '#platform/context.ts';
 import { sql, type Database } from '#platform/database/index.ts';
+import type { Call } from '#platform/http/route.ts';
 import { Turns } from '#platform/http/turns.ts';
 
 const WINDOW_MS = 15 * 60_000;
@@ -16,6 +17,9 @@ const LIMITS = {
   /** With one name from anywhere. */
   name: 200,
 };
+
+/** Requests for a mail with a link within a window: of one network, and for one address, whose owner gets them. */
+const RECOVERIES = { network: 20, email: 4 };
 
 /** Attempts that are looked at together: each takes a processor for the digest of a password. */
 const turns = new Turns({
@@ -33,23 +37,33 @@ export interface Visitor {
   signal: AbortSignal;
 }
 
+/** Attempt with a passkey: it names no person, so that only its address counts, together with wrong passwords. */
+export const PASSKEY = Symbol('passkey');
+
+/** Returns the visitor of a call. */
+export const visitorOf = ({ headers, peer, signal }: Pick<Call, 'headers' | 'peer' | 'signal'>): Visitor => ({
+  userAgent: headers['user-agent'] === undefined ? null : String(headers['user-agent']),
+  address: peer,
+  signal,
+});
+
 /** Marks an error as that of a wrong guess, which counts, and returns it. */
 export type Wrong = <E extends AppError>(error: E) => E;
 
 /**
- * Runs an attempt in its turn: with a password under a name, or with a link (`name` is null). It counts before anything is looked at,
- * so that parallel ones count together, and is taken back unless it was wrong. Throws 429 once the limits are used up: nothing was tried
+ * Runs an attempt in its turn: with a password under a name, with a passkey, or with a link (`tried` is null). It counts before anything
+ * is looked at, so that parallel ones count together, and is taken back unless it was wrong. Throws 429 once the limits are used up: nothing was tried
  * then. Throws 503 where too many wait.
  */
 export async function attempt<T>(
   context: Context,
   { address, signal }: Visitor,
-  name: string | null,
+  tried: string | typeof PASSKEY | null,
   work: (wrong: Wrong) => Promise<T>,
 ): Promise<T> {
   const now = context.clock.now();
-  const startedAt = new Date(Math.floor(now.getTime() / WINDOW_MS) * WINDOW_MS);
-  const limits = limitsOf(networkOf(address, 8), name);
+  const startedAt = windowOf(now);
+  const limits = limitsOf(networkOf(address, 8), tried);
   const end = await turns.take(networkOf(address, 6));
   const counted: string[] = [];
   let isWrong = false;
@@ -71,19 +85,31 @@ export async function attempt<T>(
 }
 
 /** Returns the keys of an attempt with their limits, in the order in which they count: an address that is refused uses up no name. */
-function limitsOf(network: string, name: string | null): [string, number][] {
-  if (name === null) return [[keyOf('link', network), LIMITS.address]];
-  const person = name.toLowerCase();
-  return [
-    [keyOf('address', network), LIMITS.address],
-    [keyOf('pair', `${person} ${network}`), LIMITS.pair],
-    [keyOf('name', person), LIMITS.name],
-  ];
+function limitsOf(network: string, tried: string | typeof PASSKEY | null): [string, number][] {
+  if (tried === null) return [[keyOf('link', network), LIMITS.address]];
+  const address: [string, number] = [keyOf('address', network), LIMITS.address];
+  if (tried === PASSKEY) return [address];
+  const person = tried.toLowerCase();
+  return [address, [keyOf('pair', `${person} ${network}`), LIMITS.pair], [keyOf('name', person), LIMITS.name]];
 }
 
-function tooMany(startedAt: Date, now: Date): AppError {
+/** Counts a request for a mail, by the network that asks and by the address. Throws 429 once a limit is used up. */
+export async function limitRecoveries({ db, clock }: Context, { address }: Visitor, email: string): Promise<void> {
+  const now = clock.now();
+  const startedAt = windowOf(now);
+  const limits: [string, number][] = [
+    [keyOf('recovery from', networkOf(address, 8)), RECOVERIES.network],
+    [keyOf('recovery to', email.toLowerCase()), RECOVERIES.email],
+  ];
+  for (const [key, limit] of limits)
+    if (!(await countUp(db, key, startedAt, limit))) throw tooMany(startedAt, now, 'Too many links were asked for');
+}
+
+const windowOf = (now: Date): Date => new Date(Math.floor(now.getTime() / WINDOW_MS) * WINDOW_MS);
+
+function tooMany(startedAt: Date, now: Date, what = 'Too many attempts to sign in failed'): AppError {
   const wait = Math.max(1, Math.ceil((startedAt.getTime() + WINDOW_MS - now.getTime()) / 1000));
-  return new AppError('rate_limited', `Too many attempts to sign in failed: try again in ${wait} s.`, {
+  return new AppError('rate_limited', `${what}: try again in ${wait} s.`, {
     headers: { 'Retry-After': String(wait) },
   });
 }

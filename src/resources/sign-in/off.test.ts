@@ -46,6 +46,8 @@ describe('without passwords', () => {
       for (const text of [secret, invited]) ok(await app.anonymous('POST', '/signIn/link', { secret: text }), 403);
       const given = { secret: invited, name: `n${newId()}`, password: PASSWORD };
       ok(await app.anonymous('POST', '/signIn/link/redeem', given), 403);
+      const asked = ok(await app.anonymous('POST', '/signIn/passkey/options'), 403);
+      expect(asked.message).toContain('takes no passwords');
       ok(await app.anonymous('GET', '/sign-in'), 404);
       ok(await admin.get('/account'), 200);
     });

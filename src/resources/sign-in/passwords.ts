@@ -10,6 +10,21 @@ export interface StoredPassword {
   passes: number;
 }
 
+/** Columns of a person's password; all of them are null for a person without one. */
+type PasswordColumns = { [K in keyof StoredPassword]: StoredPassword[K] | null };
+
+/** Returns the password of a person; undefined for a person without one. */
+export function passwordOf(row: PasswordColumns | undefined): StoredPassword | undefined {
+  if (!row) return undefined;
+  const { password_hash, password_salt, memory_kib, passes } = row;
+  if (password_hash === null || password_salt === null || memory_kib === null || passes === null) return undefined;
+  return { password_hash, password_salt, memory_kib, passes };
+}
+
+/** Returns whether two passwords of a person are the same row unchanged; two that are absent are. */
+export const isUnchanged = (one: StoredPassword | undefined, other: StoredPassword | undefined): boolean =>
+  one && other ? one.password_hash.equals(other.password_hash) : one === other;
+
 /** Costs of new digests: the second choice of RFC 9106 §4 needs 64 MiB; this is its equal in time with 19 MiB (OWASP). */
 const COSTS = { memory_kib: 19_456, passes: 2 };
 const HASH_BYTES = 32;

@@ -1,16 +1,14 @@
-import { defineRoute, type Call, type Route } from '#platform/http/route.ts';
+import { defineRoute, type Route } from '#platform/http/route.ts';
 import { InviteMember } from '#resources/member/index.ts';
-import type { Visitor } from '#resources/sign-in/attempts.ts';
+import { addressRoutes } from '#resources/sign-in/address/routes.ts';
+import { visitorOf } from '#resources/sign-in/attempts.ts';
+import { passkeyRoutes } from '#resources/sign-in/passkeys/routes.ts';
+import { requestRecovery } from '#resources/sign-in/recovery.ts';
+import { lookAtLink, redeemLink } from '#resources/sign-in/redeem.ts';
 import * as schema from '#resources/sign-in/schema.ts';
 import * as service from '#resources/sign-in/service.ts';
 
 const TAG = 'Sign In';
-
-const visitorOf = ({ headers, peer, signal }: Pick<Call, 'headers' | 'peer' | 'signal'>): Visitor => ({
-  userAgent: headers['user-agent'] === undefined ? null : String(headers['user-agent']),
-  address: peer,
-  signal,
-});
 
 export const signInRoutes: Route[] = [
   defineRoute({
@@ -44,7 +42,7 @@ export const signInRoutes: Route[] = [
     answer: { status: 200, body: schema.SignInLink },
     errors: [403, 404, 429],
     transaction: false,
-    handler: (call) => service.lookAtLink(call, call.body.secret, visitorOf(call)),
+    handler: (call) => lookAtLink(call, call.body.secret, visitorOf(call)),
   }),
   defineRoute({
     id: 'redeemSignInLink',
@@ -60,7 +58,23 @@ export const signInRoutes: Route[] = [
     answer: { status: 201, body: schema.SignedIn },
     errors: [403, 404, 409, 429],
     transaction: false,
-    handler: (call) => service.redeemLink(call, call.body, visitorOf(call)),
+    handler: (call) => redeemLink(call, call.body, visitorOf(call)),
+  }),
+  defineRoute({
+    id: 'requestSignInLink',
+    method: 'POST',
+    path: '/signIn/recovery',
+    tag: TAG,
+    summary: 'Ask for a link in place of a forgotten password',
+    description:
+      'The link is mailed to the address if an account has it, and is valid for one hour. The answer is the same for every address. 403 where the installation sends no mail (QUARTERDECK_SMTP_URL).',
+    action: 'public',
+    body: schema.RecoveryRequest,
+    refusesUnknownFields: true,
+    answer: { status: 204, body: null },
+    errors: [403, 429],
+    transaction: false,
+    handler: (call) => requestRecovery(call, call.body.email, visitorOf(call)),
   }),
   defineRoute({
     id: 'acceptInvitationByLink',
@@ -83,7 +97,7 @@ export const signInRoutes: Route[] = [
     tag: TAG,
     summary: 'List your sessions',
     description:
-      'Answers the sessions that began with your password and are not over, the newest first. In one of them only: a token is answered an empty list.',
+      'Answers the sessions that began here, with your password or a passkey, and are not over, the newest first. In one of them only: a token is answered an empty list.',
     action: 'authenticated',
     answer: { status: 200, body: schema.SessionList },
     handler: (call) => service.listOwnSessions(call, call.principal),
@@ -105,7 +119,8 @@ export const signInRoutes: Route[] = [
     path: '/account/password',
     tag: TAG,
     summary: 'Change your password',
-    description: 'Ends your other sessions. API tokens stay.',
+    description:
+      'Ends your other sessions. API tokens and passkeys stay. A person without a password sets the first one, in a session that began at most 15 minutes ago.',
     action: 'authenticated',
     body: schema.PasswordChangeRequest,
     refusesUnknownFields: true,
@@ -114,4 +129,6 @@ export const signInRoutes: Route[] = [
     transaction: false,
     handler: (call) => service.changePassword(call, call.principal, call.body, visitorOf(call)),
   }),
+  ...addressRoutes,
+  ...passkeyRoutes,
 ];

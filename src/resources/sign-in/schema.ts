@@ -4,7 +4,7 @@ import { DateTime, NAME_PATTERN, named, Nullable, OneOf, Type, Uuid } from '#pla
 const PASSWORD_LENGTH = { min: 12, max: 256 } as const;
 
 const NAME = '^[A-Za-z0-9][A-Za-z0-9._@+-]*$';
-const Name = Type.String({
+export const Name = Type.String({
   minLength: 2,
   maxLength: 200,
   pattern: NAME,
@@ -13,8 +13,8 @@ const Name = Type.String({
 const Password = Type.String({ minLength: PASSWORD_LENGTH.min, maxLength: PASSWORD_LENGTH.max });
 // What is compared may have any form: a refusal of its form would tell which forms there are.
 const GivenPassword = Type.String({ maxLength: 1000 });
-const LinkSecret = Type.String({ minLength: 1, maxLength: 200, description: 'Text behind the # of the link.' });
-const Names = {
+export const LinkSecret = Type.String({ minLength: 1, maxLength: 200, description: 'Text behind the # of the link.' });
+export const Names = {
   first_name: Type.Optional(Type.String({ maxLength: 100, pattern: NAME_PATTERN })),
   last_name: Type.Optional(Type.String({ maxLength: 100, pattern: NAME_PATTERN })),
 };
@@ -54,14 +54,24 @@ export const LinkSecretRequest = named('LinkSecretRequest', Type.Object({ secret
 export const SignInLink = named(
   'SignInLink',
   Type.Object({
-    purpose: OneOf(['INVITATION', 'PASSWORD']),
+    purpose: OneOf(['INVITATION', 'PASSWORD', 'ADDRESS']),
     name: Nullable(Type.String({ description: 'Name that the person signs in with, null if they choose one.' })),
     expires_at: DateTime,
-    email: Type.Optional(Type.String({ description: 'Address that was invited.' })),
+    email: Type.Optional(Type.String({ description: 'Address that was invited, or is confirmed.' })),
     organization_name: Type.Optional(Type.String()),
     role_name: Type.Optional(Type.String()),
     inviter: Type.Optional(Type.String()),
+    mailed: Type.Optional(
+      Type.Boolean({
+        description: 'True for the link that was mailed to the address: links for a forgotten password go there then.',
+      }),
+    ),
   }),
+);
+
+export const RecoveryRequest = named(
+  'RecoveryRequest',
+  Type.Object({ email: Type.String({ minLength: 3, maxLength: 320, description: 'Address of the account.' }) }),
 );
 
 export const RedeemRequest = named(
@@ -71,5 +81,10 @@ export const RedeemRequest = named(
 
 export const PasswordChangeRequest = named(
   'PasswordChangeRequest',
-  Type.Object({ current_password: GivenPassword, password: Password }),
+  Type.Object({
+    current_password: Type.Optional(
+      Type.String({ maxLength: 1000, description: 'Required where you have a password, and not allowed before.' }),
+    ),
+    password: Password,
+  }),
 );

@@ -200,6 +200,7 @@ export const newBuild = (
   dockerfilePath: 'Dockerfile',
   targetStage: null,
   arguments: {},
+  secretMounts: {},
   cacheKey: randomUUID().replaceAll('-', ''),
   timeoutSeconds: 300,
   resources: { cpuMilli: 1000, memoryMib: 512 },

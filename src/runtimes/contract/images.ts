@@ -32,7 +32,8 @@ export function describeImages(contract: ContractOf): void {
     for (const _time of [1, 2]) await c.runtime.removeEnvironment?.(spec.identity);
     await c.runtime.removeBroken?.();
     const use = await c.runtime.diskUse?.(AbortSignal.timeout(60_000));
-    const { items = [], ...totals } = use ?? {};
+    const { items = [], storage = '/', ...totals } = use ?? {};
+    expect(storage).toMatch(/^\//);
     for (const bytes of Object.values(totals)) expect(bytes).toBeGreaterThanOrEqual(0);
     expect(items.filter(({ serviceId }) => serviceId === spec.identity.serviceId)).toEqual([]);
     expect(await c.subject.leftovers(spec.identity)).toEqual([]);

@@ -41,6 +41,10 @@ export class MemoryRouter implements Router {
     return unsupportedCertificates(hosts);
   }
 
+  async requests(): Promise<null> {
+    return null;
+  }
+
   /** Returns the upstreams of a host; empty if the host is unknown. */
   upstreams(host: string): Upstream[] {
     return [...this.services.values()].flatMap((service) =>

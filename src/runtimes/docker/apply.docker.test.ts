@@ -119,13 +119,11 @@ describe('a release that does not get ready', () => {
   });
 
   test('a command that is not there fails at once, by name', async () => {
-    const spec = bench.spec({ entrypoint: ['/no/such/program'] });
-    const started = Date.now();
+    const spec = bench.spec({ entrypoint: ['/no/such/program'], readyTimeoutSeconds: 3_600 });
     await expect(bench.apply(spec)).rejects.toMatchObject({
       code: 'not_ready',
       message: expect.stringContaining('/no/such/program'),
     });
-    expect(Date.now() - started).toBeLessThan(8000);
   });
 
   test('with storage the previous release, stopped to make room, runs and serves again', async () => {

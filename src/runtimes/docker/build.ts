@@ -179,7 +179,7 @@ async function runBuild(node: DockerNode, build: Build, context: RuntimeContext)
     if (lines.push(line) > LAST_LINES) lines.shift();
   });
   try {
-    await using session = build.buildkit ? await openSession(node.engine) : null;
+    await using session = build.buildkit ? await openSession(node.engine, spec, abortSignal) : null;
     const options = { ...buildOptions(build), ...session?.options, abortSignal } as Docker.ImageBuildOptions;
     const stream = (await node.engine.buildImage(
       await packContext(build.source, build.dockerfile),

@@ -38,6 +38,12 @@ function fromAfar(): DockerDisk {
   return new DockerDisk({ ...node, about: async () => ({ ...(await node.about()), storage: null }) });
 }
 
+test('the folder of the storage is told of an engine on this machine, and of no other', async () => {
+  const { DockerRootDir } = (await bench.engine.info()) as { DockerRootDir: string };
+  expect((await bench.runtime.diskUse!(signal())).storage).toBe(DockerRootDir);
+  expect((await fromAfar().measure(signal())).storage).toBeUndefined();
+});
+
 test('a sparse file of 100 GiB counts what it occupies, and in full only where the storage of the engine cannot be read', async () => {
   const spec = bench.spec({ storage: [{ id: randomUUID(), mountPath: '/data', sizeGib: 1 }] });
   const handle = await bench.apply(spec);

@@ -43,8 +43,10 @@ export class DockerDisk {
     const containers = await findContainers(this.#node);
     const workloads = isOwn ? await this.#walk(containers, signal) : this.#told(use);
     const { images, items } = this.#images(use.Images ?? [], containers);
-    const all = [...items, ...workloads];
+    const all = [...items, ...workloads, ...(await this.#node.formerLogs.diskItems())];
+    const storage = await this.#storage();
     return {
+      ...(storage === null ? {} : { storage }),
       images,
       volumes: sum(all.filter(({ kind }) => kind === 'volume')),
       workloads: sum(all.filter(({ kind }) => ['instance', 'task', 'log'].includes(kind))),
@@ -53,9 +55,14 @@ export class DockerDisk {
     };
   }
 
+  /** Returns the folder of the engine's storage; null for an engine on another machine. */
+  async #storage(): Promise<string | null> {
+    return this.#node.publishAddress === LOOPBACK ? (await this.#node.about()).storage : null;
+  }
+
   async #readsStorage(): Promise<boolean> {
-    const { storage } = await this.#node.about();
-    if (storage === null || this.#node.publishAddress !== LOOPBACK) return false;
+    const storage = await this.#storage();
+    if (storage === null) return false;
     return Promise.all(
       ['overlay2', 'volumes'].map((name) => access(join(storage, name), constants.R_OK | constants.X_OK)),
     ).then(

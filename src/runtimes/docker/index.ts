@@ -1,6 +1,8 @@
+import { join } from 'node:path';
 import type { PortRange } from '#kernel/port-range.ts';
 import type { Router } from '#runtimes/router.ts';
 import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
+import type { FormerLogLimits } from '#runtimes/tools/former-logs.ts';
 import { RuntimeError, requireWorkload } from '#runtimes/runtime.ts';
 import type { LogLine, Runtime } from '#runtimes/runtime.ts';
 import { DEFAULT_POOL, checkPool } from './address-pool.ts';
@@ -14,6 +16,7 @@ import { asRuntimeError } from './errors.ts';
 import { DEFAULT_EGRESS_IMAGE } from './egress.ts';
 import { execInService } from './exec.ts';
 import { removeFillers } from './files.ts';
+import { formerLogsIn } from './former-logs.ts';
 import { removeService, stopService } from './lifecycle.ts';
 import { listWorkloads } from './list.ts';
 import { readLogs } from './logs.ts';
@@ -26,6 +29,7 @@ import { replaceInstance, startReplacements } from './replace.ts';
 import { report } from './report.ts';
 import { makeSupervise } from './supervise.ts';
 import { removeTasks, runTask } from './tasks.ts';
+import { volumeContents } from './volume-contents.ts';
 
 export interface DockerRuntimeOptions {
   /** Unix socket of the engine; either this or `host`. */
@@ -45,6 +49,8 @@ export interface DockerRuntimeOptions {
   processLimit?: number;
   /** Maximum size of a built image, and the reserve of the engine's disk if it is this machine's; default no limit. */
   buildDisk?: DiskLimits;
+  /** Limits of the logs of ended instances; none is kept if absent. */
+  formerLogs?: FormerLogLimits;
   /** Image with Node 24 or later for the proxies of executions. */
   egressImage?: string;
   /** Receives lines for the operator that belong to no deployment. */
@@ -79,6 +85,7 @@ export async function createDockerRuntime(options: DockerRuntimeOptions): Promis
     ...(options.processLimit === undefined ? {} : { processLimit: options.processLimit }),
     buildDisk: options.buildDisk,
     supervise: makeSupervise({ engine, address, installation, dataDir }),
+    formerLogs: formerLogsIn(join(dataDir, 'docker-logs'), options.formerLogs, log),
     log,
   });
   // After a reboot of the machine containers with probes run again, but without a watcher.
@@ -106,6 +113,7 @@ function runtimeOf(node: DockerNode): Runtime {
       alone(handle.identity, () => restartRelease(node, handle, asked, context), context.signal),
     remove: (identity, handle, context) =>
       alone(identity, () => removeService(node, identity, handle, context), context.signal),
+    formerLogs: ({ serviceId }, options) => node.formerLogs.read(serviceId, options),
     logs: (handle, options) => translated(readLogs(node, handle, options), options.signal),
     build: (spec, context) => answer(buildImage(node, spec, context), context.signal),
     exec: (handle, request, signal) => answer(execInService(node, handle, request, signal), signal),
@@ -118,7 +126,11 @@ function runtimeOf(node: DockerNode): Runtime {
     hostAddress: (identity) => answer(findHostAddress(node, identity)),
     removeEnvironment: ({ environmentId }) => answer(removeEnvironmentNetwork(node, environmentId)),
     list: () => answer(listWorkloads(node)),
-    removeBroken: () => answer(Promise.all([removeFillers(node), startReplacements(node)]).then(() => undefined)),
+    removeBroken: () =>
+      answer(
+        Promise.all([removeFillers(node), startReplacements(node), node.formerLogs.sweep()]).then(() => undefined),
+      ),
+    volumes: volumeContents(node),
     diskUse: (signal) => answer(disk.measure(signal), signal),
     replaceInstance: (identity, instance, reason, context) =>
       alone(identity, () => replaceInstance(node, identity, instance, reason, context), context.signal),

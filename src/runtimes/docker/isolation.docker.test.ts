@@ -63,7 +63,7 @@ const seenBy = (handle: Handle): Promise<Seen> =>
       for await (const { text } of bench.runtime.logs(handle, options)) lines.push(text);
       return seenIn(lines.join('\n'));
     },
-    { timeout: 15_000, interval: 100 },
+    { timeout: 40_000, interval: 100 },
   );
 
 const expectShut = (seen: Seen) => {

@@ -3,6 +3,7 @@ import { RuntimeError, type Handle, type RuntimeContext, type WorkloadIdentity }
 import { removeImages } from './build.ts';
 import { removeWaysOut } from './egress.ts';
 import { unless } from './errors.ts';
+import { retireInstance } from './former-logs.ts';
 import { isUp, listInstances, removeInstance } from './instances.ts';
 import type { Instance } from './instances.ts';
 import { LABEL, networkName } from './labels.ts';
@@ -38,7 +39,7 @@ export async function stopService(
   requireHeld(context);
   // A restart needs neither leftover candidates of a crash nor former releases.
   const others = instances.filter((instance) => instance.generation !== handle?.identity.generation);
-  await Promise.all(others.map((instance) => removeInstance(node, instance.id)));
+  await Promise.all(others.map(({ id }) => retireInstance(node, id, (line) => context.log(line))));
   await leaveNetwork(
     node,
     instances.filter((instance) => !others.includes(instance)),
@@ -90,6 +91,7 @@ export async function removeService(
   await Promise.all(containers.map((container) => removeInstance(node, container.Id)));
   requireHeld(context);
   for (const volume of await findVolumes(node, mine)) await unless([404], node.engine.getVolume(volume.Name).remove());
+  await node.formerLogs.remove(identity.serviceId);
   await removeUnusedImages(node, identity, context);
   await removePulled(
     node,

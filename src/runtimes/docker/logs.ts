@@ -108,9 +108,14 @@ async function readTail(
   return last.lines.map((line) => toLine(instance, line));
 }
 
-/** Returns the last lines of one instance as text, for error messages. */
-export const lastLines = (node: DockerNode, instance: Instance, count: number): Promise<LogLine[]> =>
-  readTail(node, instance, { lines: count, characters: charactersOf(1) });
+/** Returns the last lines of one instance, for error messages and for what is kept of its log. */
+export const lastLines = async (
+  node: DockerNode,
+  instance: Instance,
+  count: number,
+  signal?: AbortSignal,
+): Promise<LogLine[]> =>
+  (await readTail(node, instance, { lines: count, characters: charactersOf(1) }, {}, signal)).map(withoutStamp);
 
 /** Yields new lines of these instances and of chosen ones that start later, until the signal is aborted. */
 async function* follow(

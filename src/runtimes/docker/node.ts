@@ -5,6 +5,7 @@ import type { PortRange } from '#kernel/port-range.ts';
 import type { Router } from '#runtimes/router.ts';
 import { parseRoutes } from './address-pool.ts';
 import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
+import { FormerLogs } from '#runtimes/tools/former-logs.ts';
 import { KeyedLock } from '#kernel/keyed-lock.ts';
 
 /** Default of the setting QUARTERDECK_PROCESS_LIMIT. */
@@ -43,6 +44,8 @@ export interface DockerNode {
   processLimit: number;
   /** Maximum size of a built image, and the reserve of the engine's disk; undefined for no limit. */
   buildDisk: DiskLimits | undefined;
+  /** Logs of instances that were removed. */
+  formerLogs: FormerLogs;
   /** Ports on which services may be published; null for all. */
   publishedPorts: PortRange | null;
   /** Serialises per environment: choosing addresses, creating and removing its network. */
@@ -112,11 +115,12 @@ export const makeNode = (
     DockerNode,
     'installation' | 'router' | 'pool' | 'egressImage' | 'publishAddress' | 'log' | 'supervise'
   > &
-    Partial<Pick<DockerNode, 'publishedPorts' | 'processLimit' | 'buildDisk'>>,
+    Partial<Pick<DockerNode, 'publishedPorts' | 'processLimit' | 'buildDisk' | 'formerLogs'>>,
 ): DockerNode => ({
   publishedPorts: null,
   processLimit: DEFAULT_PROCESS_LIMIT,
   buildDisk: undefined,
+  formerLogs: new FormerLogs(null),
   ...options,
   engine,
   environments: new KeyedLock(),

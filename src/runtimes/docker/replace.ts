@@ -5,6 +5,7 @@ import { replacementOptions } from './container-config.ts';
 import { unless } from './errors.ts';
 import { secretValues } from './secret-values.ts';
 import { linkFiles } from './files.ts';
+import { retireInstance } from './former-logs.ts';
 import { listInstances, removeInstance, startContainer, stopInstance } from './instances.ts';
 import type { Instance } from './instances.ts';
 import { LABEL } from './labels.ts';
@@ -43,7 +44,7 @@ export async function replaceInstance(
   const options = replacementOptions(instance, { times, exit });
   const container = await node.engine.createContainer({ ...options, name: name + NEXT });
   await linkFiles(container, filesOf(instance));
-  await removeInstance(node, instance.id);
+  await retireInstance(node, instance.id, (line) => context.log(line));
   await container.rename({ name });
   await startContainer(node, container.id);
   await node.supervise();

@@ -10,15 +10,8 @@ import { LOOPBACK, reachedPorts } from './container-config.ts';
 import type { Placement } from './container-config.ts';
 import { asRuntimeError, engineMessage } from './errors.ts';
 import { collectFileVolumes, linkFiles } from './files.ts';
-import {
-  endInstances,
-  isUp,
-  listInstances,
-  removeInstance,
-  routesTo,
-  startContainer,
-  stopInstance,
-} from './instances.ts';
+import { retireInstance } from './former-logs.ts';
+import { endInstances, isUp, listInstances, routesTo, startContainer, stopInstance } from './instances.ts';
 import type { Instance } from './instances.ts';
 import { LABEL } from './labels.ts';
 import { chooseAddress, ensureNetwork, setAliases } from './network.ts';
@@ -148,7 +141,7 @@ async function undo(
     const present = await listInstances(node, stage.identity);
     if (present.some((instance) => isNewer(stage, instance))) return;
     const unready = [...stage.adopted.filter((instance) => !instance.named), ...stage.abandoned].map(({ id }) => id);
-    await Promise.all([...made, ...unready].map((id) => removeInstance(node, id)));
+    await Promise.all([...made, ...unready].map((id) => retireInstance(node, id, (line) => context.log(line))));
     // Instances of the new release that serve since an earlier attempt stay: nothing may run beside them.
     const serves = stage.adopted.some((instance) => instance.named);
     if (stopped && !serves && !isReplaced(context)) await startAgain(node, stage, context);
@@ -270,7 +263,7 @@ async function retire(node: DockerNode, stage: Stage, context: RuntimeContext): 
   await stopAll(node, running, release.gracePeriodSeconds);
   requireHeld(context);
   for (const instance of old) context.log(`Removing ${instance.name}.`);
-  await Promise.all(old.map((instance) => removeInstance(node, instance.id)));
+  await Promise.all(old.map(({ id }) => retireInstance(node, id, (line) => context.log(line))));
 }
 
 /**

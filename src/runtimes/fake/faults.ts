@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readJson } from '#runtimes/tools/shim/state.ts';
+import { readJson } from '#kernel/private-files.ts';
 import { RuntimeError, cancelled } from '#runtimes/runtime.ts';
 import type { WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { FakeOutcome } from '#runtimes/fake/outcome.ts';

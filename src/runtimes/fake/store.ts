@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { readJson, writeAtomically } from '#kernel/private-files.ts';
 import type { ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
-import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import type { InstanceObservation, LogLine, TaskEnd, TaskSpec, WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** Pretended instance. */

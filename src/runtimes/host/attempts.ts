@@ -1,8 +1,8 @@
 import { join } from 'node:path';
+import { makePrivate, readJson, writeAtomically } from '#kernel/private-files.ts';
 import { attemptNumber, isReplaced, requireHeld } from '#runtimes/attempt.ts';
 import type { Layout } from '#runtimes/host/layout.ts';
 import { RuntimeError, type RuntimeContext } from '#runtimes/runtime.ts';
-import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** `<service>/attempt.json`: the newest attempt that changes the service's instances. */
 interface Newest {

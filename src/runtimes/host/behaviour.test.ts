@@ -139,7 +139,7 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
           expect(instance!.restarts).toBeGreaterThan(0);
           return instance!;
         },
-        { timeout: 15_000, interval: 100 },
+        { timeout: 40_000, interval: 100 },
       );
       expect(seen.lastExit!.reason).toBe('not alive: node ended with status 1');
       await host.runtime.remove(spec.identity, null, newContext());
@@ -252,7 +252,7 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
       const handle = await host.apply(spec);
       process.kill(shimOf(host, spec).shim.pid, 'SIGKILL');
       await vi.waitFor(async () => expect((await host.runtime.observe(handle)).state).toBe('failed'), {
-        timeout: 5000,
+        timeout: 40_000,
       });
       await host.apply(spec);
       expect(await host.runtime.observe(handle)).toMatchObject({ state: 'running' });
@@ -391,7 +391,7 @@ createServer(async (request, response) => {
     expect(await host.runtime.observe(handle)).toMatchObject({ state: 'running' });
     process.kill(pid, 'SIGKILL');
     const stopped = { state: 'stopped', message: 'The network of its instances is gone; deploy again.' };
-    await vi.waitFor(async () => expect(await host.runtime.observe(handle)).toMatchObject(stopped), 10_000);
+    await vi.waitFor(async () => expect(await host.runtime.observe(handle)).toMatchObject(stopped), 40_000);
     const next = nextSpec(spec);
     await host.apply(next);
     expect((await host.router.get('cut.localhost', '/')).status).toBe(200);

@@ -37,7 +37,7 @@ export class HostDisk {
     const shared = this.#shared();
     const trees = things.map((thing) => ({ key: keyOf(thing), paths: thing.paths }));
     const sizes = await this.#meter.measure([...trees, { key: 'shared', paths: shared }], signal);
-    const items = things.flatMap((thing) => itemOf(thing, sizes));
+    const items = [...things.flatMap((thing) => itemOf(thing, sizes)), ...(await this.#parts.formerLogs.diskItems())];
     const sum = (...kinds: DiskItem['kind'][]) =>
       items.filter(({ kind }) => kinds.includes(kind)).reduce((total, { bytes }) => total + bytes, 0);
     return {

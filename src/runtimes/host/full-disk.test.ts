@@ -87,10 +87,10 @@ describe.skipIf(!asRoot || !namespaces)('on a full disk', () => {
       new Layout(host.dataDir).instance({ serviceId: identity.serviceId, generation: 1, n: 1 }),
     )!.state;
     const writes = () => Number(/^syscw: (\d+)$/m.exec(readFileSync(`/proc/${shim.pid}/io`, 'utf8'))![1]);
-    await vi.waitFor(() => expect(free()).toBe(0), 15_000);
+    await vi.waitFor(() => expect(free()).toBe(0), 40_000);
     // Of four lines at least one has no room.
     const before = writes();
-    await vi.waitFor(() => expect(writes()).toBeGreaterThanOrEqual(before + 4), { timeout: 10_000 });
+    await vi.waitFor(() => expect(writes()).toBeGreaterThanOrEqual(before + 4), { timeout: 40_000 });
     rmSync(filler());
     await host.line(handle, /lines were lost: the disk had no space left\.$/);
     expect(await host.runtime.observe(handle)).toMatchObject({

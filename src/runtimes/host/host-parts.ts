@@ -8,6 +8,7 @@ import type { MachinePrograms } from '#runtimes/host/programs/programs.ts';
 import type { PublishedPorts } from '#runtimes/host/publish/published-ports.ts';
 import type { Releases } from '#runtimes/host/releases.ts';
 import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
+import type { FormerLogs } from '#runtimes/tools/former-logs.ts';
 import type { Router } from '#runtimes/router.ts';
 
 /** Objects that the parts of the host runtime share. */
@@ -20,6 +21,8 @@ export interface HostParts {
   network: InstanceNetwork;
   cgroups: Cgroups;
   published: PublishedPorts;
+  /** Logs of instances that were removed. */
+  formerLogs: FormerLogs;
   /** Disk that one build may take; undefined for no limit. */
   buildDisk: DiskLimits | undefined;
   /** Ports on which services may be published; null allows every port. */

@@ -21,6 +21,7 @@ import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { reportOf } from '#runtimes/host/report.ts';
 import { Rollout } from '#runtimes/host/rollout.ts';
 import { Tasks } from '#runtimes/host/tasks.ts';
+import { volumeContents } from '#runtimes/host/volume-contents.ts';
 import { removeVolumes } from '#runtimes/host/volumes.ts';
 import { HostDisk } from '#runtimes/host/disk-use.ts';
 import { removeAbandoned } from '#runtimes/tools/work-folders.ts';
@@ -49,6 +50,7 @@ import {
   type TaskContext,
   type TaskEnd,
   type TaskSpec,
+  type VolumeContents,
   type WorkloadIdentity,
   type WorkloadSpec,
 } from '#runtimes/runtime.ts';
@@ -60,6 +62,7 @@ const REMOVE_GRACE_MS = 10_000;
 /** Runs workloads on this machine without a container engine (docs/contributing/engine.md, *Runtimes*, host). */
 export class HostRuntime implements Runtime {
   readonly name = 'host';
+  readonly volumes: VolumeContents;
   readonly #parts: HostParts;
   readonly #instances: Instances;
   readonly #readiness: Readiness;
@@ -76,6 +79,7 @@ export class HostRuntime implements Runtime {
     this.#rollout = new Rollout(parts, this.#instances, this.#readiness);
     this.#tasks = new Tasks(parts);
     this.#disk = new HostDisk(parts);
+    this.volumes = volumeContents(parts);
   }
 
   async check(): Promise<RuntimeReport> {
@@ -216,6 +220,10 @@ export class HostRuntime implements Runtime {
     return yield* followService(layout, serviceId, { ...options, signal });
   }
 
+  formerLogs({ serviceId }: Pick<WorkloadIdentity, 'serviceId'>, options: Omit<LogOptions, 'follow'>) {
+    return this.#parts.formerLogs.read(serviceId, options);
+  }
+
   exec(handle: Handle, request: ExecRequest, signal: AbortSignal): Promise<ExecEnd> {
     return execInInstance(this.#parts, this.#instances, handle.identity.serviceId, request, signal);
   }
@@ -276,6 +284,7 @@ export class HostRuntime implements Runtime {
 
   async removeBroken(): Promise<void> {
     this.#parts.images.removeBroken();
+    await this.#parts.formerLogs.sweep();
     removeAbandoned(join(this.#parts.layout.dataDir, 'host'), removeTree);
     const ends = await Promise.allSettled(
       this.#parts.layout

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { readJson } from '#kernel/private-files.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { removeAbandoned } from '#runtimes/tools/work-folders.ts';
-import { readJson } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError, type Probe } from '#runtimes/runtime.ts';
 
 /** Settings of a Dockerfile for running its program. */

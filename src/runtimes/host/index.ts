@@ -16,6 +16,7 @@ import { Releases } from '#runtimes/host/releases.ts';
 import { readBootId } from '#runtimes/tools/shim/identity.ts';
 import type { PortRange } from '#kernel/port-range.ts';
 import type { DiskLimits } from '#runtimes/tools/disk-limits.ts';
+import { FormerLogs, type FormerLogLimits } from '#runtimes/tools/former-logs.ts';
 import type { Router } from '#runtimes/router.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
 
@@ -37,6 +38,8 @@ export interface HostRuntimeOptions {
   postgresql?: string | null;
   /** Number of processes and threads that one instance may have, if control groups are writable; 1024 if absent. */
   processLimit?: number;
+  /** Limits of the logs of ended instances; none is kept if absent. */
+  formerLogs?: FormerLogLimits;
   /** Disk that one build may take; no limit if absent. */
   buildDisk?: DiskLimits;
   /** Ports on which services may be published; every port if absent. */
@@ -65,6 +68,7 @@ export async function createHostRuntime(options: HostRuntimeOptions): Promise<Ru
     releases: new Releases(layout),
     network: await findNetwork(options, machine, layout),
     cgroups: findCgroups(`quarterdeck-${options.installation.slice(0, 8)}`, options.processLimit),
+    formerLogs: findFormerLogs(options, layout),
     buildDisk: options.buildDisk,
     router: options.router,
     installation: options.installation,
@@ -73,6 +77,18 @@ export async function createHostRuntime(options: HostRuntimeOptions): Promise<Ru
     bootId,
   });
 }
+
+const findFormerLogs = ({ formerLogs: limits, log }: HostRuntimeOptions, layout: Layout): FormerLogs =>
+  new FormerLogs(
+    limits
+      ? {
+          limits,
+          folderOf: (serviceId) => layout.formerLogs(serviceId),
+          services: () => layout.services(),
+          log,
+        }
+      : null,
+  );
 
 /** Returns a network with a namespace for each instance if that works, otherwise the machine's own. */
 async function findNetwork(options: HostRuntimeOptions, machine: Machine, layout: Layout): Promise<InstanceNetwork> {

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
+import { makePrivate, readJson, writeAtomically } from '#kernel/private-files.ts';
 import type { Attachment } from '#runtimes/host/network/network.ts';
 import type { InstanceExit } from '#runtimes/runtime.ts';
 import type { ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
-import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** Record of an instance besides its shim's state, `instance.json`. */
 export interface InstanceRecord {

@@ -5,11 +5,13 @@ import type { HostParts } from '#runtimes/host/host-parts.ts';
 import { readInstance, writeInstance, type InstanceRecord } from '#runtimes/host/instance-record.ts';
 import { Launcher, plainEnvironment } from '#runtimes/host/launch.ts';
 import { instanceName, type InstanceKey } from '#runtimes/host/layout.ts';
+import { endedInstance, lastLinesOf } from '#runtimes/host/logs.ts';
 import { PlainPaths } from '#runtimes/host/plain-paths.ts';
 import { imageOf } from '#runtimes/host/programs/image-of.ts';
 import { APPEARS_MS, hasState, LOOK_MS } from '#runtimes/host/task-record.ts';
 import { OURS } from '#runtimes/host/view/plan.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
+import { MOST_KEPT } from '#runtimes/tools/former-logs.ts';
 import { identify, isRunning } from '#runtimes/tools/shim/identity.ts';
 import {
   becoming,
@@ -109,6 +111,14 @@ export class Instances {
     this.update(at, { replacing: undefined });
   }
 
+  /** Ends an instance and removes its files, except for its log. `tell` receives why the log could not be kept. */
+  async retire(at: InstanceKey, graceMs: number, tell: (line: string) => void): Promise<void> {
+    await this.stop(at, graceMs);
+    const { formerLogs, layout } = this.#parts;
+    await formerLogs.keep(endedInstance(layout, at), () => lastLinesOf(layout, at, MOST_KEPT.lines), tell);
+    await this.remove(at, graceMs);
+  }
+
   /** Ends an instance and removes all its files. */
   async remove(at: InstanceKey, graceMs: number): Promise<void> {
     await this.stop(at, graceMs);
@@ -147,8 +157,9 @@ export class Instances {
       return { ...target, cwd: '/', wrap, sealed: true, groups };
     }
     const tree = join(this.#parts.layout.instance(at), 'tree');
-    const cwd = new PlainPaths(tree, record.workdirs).real(record.config.workdir);
-    return { ...target, env: plainEnvironment(env, tree), cwd, wrap: [], ...this.#launcher.account(record) };
+    const paths = new PlainPaths(tree, record.workdirs);
+    const cwd = paths.real(record.config.workdir);
+    return { ...target, env: plainEnvironment(env, paths), cwd, wrap: [], ...this.#launcher.account(record) };
   }
 
   /** Returns the programs that enter an instance's namespaces and drop all privileges, as the instance itself did. */

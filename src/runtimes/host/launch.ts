@@ -1,5 +1,6 @@
 import { cpSync, mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { makePrivate } from '#kernel/private-files.ts';
 import { giveTo } from '#runtimes/host/build/stage-tree.ts';
 import { commandLine, environmentOf } from '#runtimes/host/command-line.ts';
 import { PROXY_PORT, sandboxVariables } from '#runtimes/host/egress/sandbox-proxy.ts';
@@ -14,7 +15,6 @@ import { OURS, type Bind, type ViewPlan } from '#runtimes/host/view/plan.ts';
 import { makeVolume } from '#runtimes/host/volumes.ts';
 import { runChecked } from '#runtimes/tools/command.ts';
 import type { StartShim } from '#runtimes/tools/shim/index.ts';
-import { makePrivate } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError, type ProgramSpec } from '#runtimes/runtime.ts';
 
 /** Time limit for the copy of a local folder, in seconds. */
@@ -221,12 +221,13 @@ export class Launcher {
       await openWay(this.#parts.layout.dataDir, tree, account.uid);
     }
     const [command, ...args] = run.argv.map((argument) => paths.map(argument, 'The command'));
-    return { command: command!, args, env: plainEnvironment(run.env, tree), cwd, signalDepth: 0, ...account };
+    return { command: command!, args, env: plainEnvironment(run.env, paths), cwd, signalDepth: 0, ...account };
   }
 }
 
 /** Returns the environment with HOME and PATH changed from folders of a view to those of a tree. */
-export function plainEnvironment(env: Record<string, string>, tree: string): Record<string, string> {
+export function plainEnvironment(env: Record<string, string>, paths: PlainPaths): Record<string, string> {
   const node = dirname(realpathSync(process.execPath));
-  return { ...env, HOME: join(tree, 'root'), PATH: (env['PATH'] ?? '').replace(`${OURS}/bin`, node) };
+  const path = paths.map((env['PATH'] ?? '').replace(`${OURS}/bin`, node), 'PATH');
+  return { ...env, HOME: join(paths.tree, 'root'), PATH: path };
 }

@@ -41,6 +41,11 @@ export class Layout {
     );
   }
 
+  /** Returns the folder with the logs of a service's former instances. */
+  formerLogs(serviceId: string): string {
+    return join(this.service(serviceId), 'former-logs');
+  }
+
   /** Returns the folder of an execution, whose key is `<generation>-<name>`. */
   task(serviceId: string, key: string): string {
     return join(this.service(serviceId), 'tasks', plainName(key));

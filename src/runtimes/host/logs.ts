@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { anySignal } from '#kernel/lease-signal.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readInstance } from '#runtimes/host/instance-record.ts';
@@ -10,6 +11,7 @@ import {
   type LogEnd,
   type ShimLogLine,
 } from '#runtimes/tools/shim/index.ts';
+import type { EndedInstance } from '#runtimes/tools/former-logs.ts';
 import { charactersOf } from '#runtimes/tools/log-limits.ts';
 import { LineQueue } from '#runtimes/tools/line-queue.ts';
 import { earliestOf, isChosen, isWithin, later, type LogWindow } from '#runtimes/tools/log-window.ts';
@@ -66,9 +68,22 @@ function endedRun(directory: string): LogWindow | null {
   return { from: previousStartedAt ?? undefined, to: startedAt ?? undefined };
 }
 
-/** Returns the last lines of an instance, for an error. */
-export const lastLinesOf = async (layout: Layout, at: InstanceKey): Promise<LogLine[]> =>
-  (await readShimLog(layout.instance(at), LAST_LINES)).map((line) => toLine(at, line));
+/** Returns the last lines of an instance, for an error or for what is kept of its log. */
+export const lastLinesOf = async (layout: Layout, at: InstanceKey, count = LAST_LINES): Promise<LogLine[]> =>
+  (await readShimLog(layout.instance(at), count)).map((line) => toLine(at, line));
+
+/** Returns an instance as its log is kept. The folder tells it from an earlier instance of the same name. */
+export function endedInstance(layout: Layout, at: InstanceKey): EndedInstance {
+  const directory = layout.instance(at);
+  const made = statSync(directory, { throwIfNoEntry: false });
+  return {
+    serviceId: at.serviceId,
+    name: instanceName(at),
+    generation: at.generation,
+    key: made ? `${made.ino}-${Math.floor(made.birthtimeMs)}` : 'gone',
+    lastRunFrom: readShim(directory)?.state.startedAt ?? null,
+  };
+}
 
 /** Yields the last lines, then the new ones of the chosen instances, including later instances, until the signal is aborted. */
 export async function* followService(layout: Layout, serviceId: string, options: LogOptions): AsyncGenerator<LogLine> {

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { makePrivate, readJson, writeAtomically } from '#kernel/private-files.ts';
 import type { Layout } from '#runtimes/host/layout.ts';
-import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import type { WorkloadSpec } from '#runtimes/runtime.ts';
 
 /** Spec of a generation, `<generation>/release.json`, mode 0600: it holds the variables, so that `restart` needs no further input. */

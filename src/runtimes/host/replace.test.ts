@@ -63,7 +63,7 @@ const seenRunning = (handle: Handle) =>
       expect(seen.state).toBe('running');
       return seen;
     },
-    { timeout: 10_000 },
+    { timeout: 40_000 },
   );
 
 test.each(['stop', 'start', 'started'] as const)(

@@ -50,7 +50,7 @@ export class Rollout {
       await this.#parts.published.set(spec.identity.serviceId, this.#published(spec, wanted));
     } catch (error) {
       // A later attempt may already use the instances of this one.
-      if (!fence.isReplaced()) await this.#undo(spec, wanted, makeRoom ? others : [], fence);
+      if (!fence.isReplaced()) await this.#undo(spec, wanted, { ended: makeRoom ? others : [], fence, context });
       throw error;
     }
     await this.#switchTo(spec, wanted, others, { context, restartedFor, fence });
@@ -91,7 +91,7 @@ export class Rollout {
     );
     if (old.length) await this.#parts.router.drained(old, spec.gracePeriodSeconds * 1000);
     fence.require();
-    await Promise.all(others.map((at) => this.#instances.remove(at, spec.gracePeriodSeconds * 1000)));
+    await this.#retire(others, spec, context);
     for (const older of this.#parts.layout.generations(serviceId))
       if (older < generation) removeTree(this.#parts.layout.generation(serviceId, older));
   }
@@ -117,14 +117,23 @@ export class Rollout {
     await Promise.all(instances.map((at) => this.#instances.stop(at, spec.gracePeriodSeconds * 1000)));
   }
 
+  async #retire(instances: InstanceKey[], spec: WorkloadSpec, context: RuntimeContext): Promise<void> {
+    const tell = (line: string) => context.log(line);
+    await Promise.all(instances.map((at) => this.#instances.retire(at, spec.gracePeriodSeconds * 1000, tell)));
+  }
+
   /** Removes failed candidates and restarts ended instances. Instances that serve are never removed: their shims keep restarting them. */
-  async #undo(spec: WorkloadSpec, wanted: InstanceKey[], ended: InstanceKey[], fence: AttemptFence): Promise<void> {
+  async #undo(
+    spec: WorkloadSpec,
+    wanted: InstanceKey[],
+    { ended, fence, context }: { ended: InstanceKey[]; fence: AttemptFence; context: RuntimeContext },
+  ): Promise<void> {
     const { serviceId, generation } = spec.identity;
     const { releases, layout } = this.#parts;
     const current = releases.current(serviceId);
     const serves = (at: InstanceKey) => current?.generation === at.generation && current.instances.includes(at.n);
     const candidates = wanted.filter((at) => !serves(at));
-    await Promise.all(candidates.map((at) => this.#instances.remove(at, spec.gracePeriodSeconds * 1000)));
+    await this.#retire(candidates, spec, context);
     if (fence.isReplaced()) return;
     if (current?.generation !== generation) removeTree(layout.generation(serviceId, generation));
     const serving = current ? releases.read(serviceId, current.generation) : null;

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { makePrivate, readJson, writeAtomically } from '#kernel/private-files.ts';
 import type { TaskEnd, TaskSpec } from '#runtimes/runtime.ts';
-import { makePrivate, readJson, stateFile, writeAtomically } from '#runtimes/tools/shim/state.ts';
+import { stateFile } from '#runtimes/tools/shim/state.ts';
 
 /** Milliseconds between two checks of a running process. */
 export const LOOK_MS = 50;

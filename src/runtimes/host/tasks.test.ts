@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readJson } from '#kernel/private-files.ts';
 import { newContext, newTask } from '#runtimes/contract/fixture.ts';
 import { until } from '#runtimes/contract/setup.ts';
 import { findCgroups } from '#runtimes/host/cgroups.ts';
 import { commandLines, TestHost, tryMachine } from '#runtimes/host/testing.ts';
-import { readJson } from '#runtimes/tools/shim/state.ts';
 import type { RuntimeContext, TaskSpec } from '#runtimes/runtime.ts';
 
 const { namespaces } = await tryMachine();

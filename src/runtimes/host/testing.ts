@@ -166,7 +166,7 @@ export class TestHost {
         if (found === undefined) throw new Error(`no line like ${wanted} in:\n${lines.join('\n')}`);
         return found;
       },
-      { timeout: 10_000, interval: 20 },
+      { timeout: 40_000, interval: 20 },
     );
   }
 

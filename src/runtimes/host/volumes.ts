@@ -1,9 +1,9 @@
 import { chownSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { readJson, writeAtomically } from '#kernel/private-files.ts';
 import type { Layout } from '#runtimes/host/layout.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
-import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** Owner of a volume, `<dataDir>/volumes/<id>/volume.json`. The content lies beside it in `data`. */
 interface VolumeRecord {

@@ -8,6 +8,8 @@ export interface DiskUse {
   workloads: number;
   /** Layers that an engine keeps for later builds; no service owns them. */
   buildCache: number;
+  /** Folder on this machine that all of this lies in, where that is not the data directory. */
+  storage?: string;
   /** Disk use of the services. A measurement that runs out of time lacks some items: those keep their last known values. */
   items: DiskItem[];
 }

@@ -1,5 +1,6 @@
 /** Observations and answers of a runtime. */
 import type { Readable, Writable } from 'node:stream';
+import type { RequestCounts } from '#runtimes/router.ts';
 import type { WorkloadIdentity } from './identity.ts';
 
 /** Kubernetes service that a chart made. */
@@ -197,4 +198,14 @@ export interface RuntimeNode {
   allocatable: NodeResources;
   /** Use by all programs of the node; null where nothing measures it. */
   usage: { cpuMilli: number; memoryBytes: number } | null;
+}
+
+/** Requests that the gateway of a cluster has counted. */
+export interface GatewayRequests {
+  /** Id of this look, from which the next one counts on. */
+  look: string;
+  /** Null where the look before is not known to this process, or was minutes ago. */
+  counts: RequestCounts | null;
+  /** Reasons for which a part was not counted, as sentences. */
+  problems: string[];
 }

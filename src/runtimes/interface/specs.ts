@@ -245,6 +245,8 @@ export interface BuildSpec {
   dockerfilePath: string;
   targetStage: string | null;
   arguments: Record<string, string>;
+  /** Values of the secrets that the Dockerfile mounts, by their ids. No layer, history or log of an image may have them. */
+  secretMounts: Record<string, string>;
   /** Key of the build: the same key with the same content needs no second build. */
   cacheKey: string;
   /** Time limit in seconds (setting `build.timeout_max_sec`). */

@@ -36,6 +36,8 @@ export class ApiServer {
   apis: string[] = [];
   /** Called with each object that was deleted; one for which it returns true stays as if it had a finalizer. */
   isHeld: (path: string) => boolean = () => false;
+  /** Answers that are no objects, such as logs, by their paths. */
+  readonly texts = new Map<string, string>();
   readonly #server = createServer((request, response) => void this.#answer(request, response));
   #version = 0;
 
@@ -69,6 +71,8 @@ export class ApiServer {
     this.calls.push(call);
     const status = this.refuse(call);
     if (status !== null) return void response.writeHead(status).end(JSON.stringify({ message: 'refused' }));
+    const plain = this.texts.get(path);
+    if (plain !== undefined) return void response.end(plain);
     const answer = this.#carryOut(request.method!, path, text, searchParams);
     if (answer === CONFLICT)
       return void response.writeHead(409).end(JSON.stringify({ reason: 'Conflict', message: 'has changed' }));

@@ -29,6 +29,7 @@ const GROUPS: Record<string, string> = {
   Event: '/api/v1/events',
   GRPCRoute: '/apis/gateway.networking.k8s.io/v1/grpcroutes',
   Gateway: '/apis/gateway.networking.k8s.io/v1/gateways',
+  GatewayClass: '/apis/gateway.networking.k8s.io/v1/gatewayclasses',
   HTTPRoute: '/apis/gateway.networking.k8s.io/v1/httproutes',
   HorizontalPodAutoscaler: '/apis/autoscaling/v2/horizontalpodautoscalers',
   Ingress: '/apis/networking.k8s.io/v1/ingresses',

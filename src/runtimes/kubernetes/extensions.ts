@@ -132,7 +132,8 @@ const referenceOf = ({ metadata }: ClusterObject): ChosenGateway => ({
 const byName = (one: ChosenGateway, other: ChosenGateway): number =>
   `${one.namespace}/${one.name}`.localeCompare(`${other.namespace}/${other.name}`);
 
-const DEFAULT_CLASS = 'ingressclass.kubernetes.io/is-default-class';
+/** Annotation of the ingress class that holds for an Ingress without one. */
+export const DEFAULT_CLASS = 'ingressclass.kubernetes.io/is-default-class';
 
 /** Returns the class to name: the chosen one; none where the cluster has a default; otherwise the only one. */
 function chooseClass(classes: ClusterObject[]): Pick<Extensions, 'ingressClass' | 'hasIngress'> {

@@ -33,6 +33,7 @@ import { listWorkloads, observeService } from './observe.ts';
 import { readCertificates } from './outside.ts';
 import { previewRelease } from './preview.ts';
 import { Reporter } from './report.ts';
+import { RequestCounter } from './requests/counter.ts';
 import { followRollout } from './rollout.ts';
 import { submitRelease } from './submit.ts';
 import { removeTasks, runTask, taskRefusals } from './tasks.ts';
@@ -72,6 +73,7 @@ export function createKubernetesRuntime({
   const cache = new ClusterCache(plain);
   const cluster: Cluster = { ...plain, cache };
   const reporter = new Reporter(cluster);
+  const counter = new RequestCounter(cluster);
   return {
     name: 'kubernetes',
     check: async ({ isQuick = false } = {}) => {
@@ -119,6 +121,7 @@ export function createKubernetesRuntime({
     chartServices: ({ identity, data }) => told(chartServices(cluster, identity, String(data['hostname']))),
     certificates: (hosts) => told(readCertificates(cluster, hosts)),
     nodes: () => told(listNodes(cluster)),
+    requests: (handles, since, signal) => told(counter.count(handles, since, signal), signal),
     metrics: (handle) => told(measureService(cluster, handle)),
     removeEnvironment: (identity) => told(removeEnvironment(cluster, identity)),
     list: () => told(listWorkloads(cluster)),

@@ -31,6 +31,9 @@ export const SCALING_MANAGER = 'quarterdeck-scaling';
 export const namespaceOf = ({ environmentId }: Pick<EnvironmentIdentity, 'environmentId'>): string =>
   `qd-${environmentId}`;
 
+/** Returns whether a namespace is that of an environment, of any installation. */
+export const isOfEnvironment = (namespace: string): boolean => /^qd-[0-9a-f-]{36}$/.test(namespace);
+
 export function identityLabels(identity: WorkloadIdentity): Record<string, string> {
   return {
     'app.kubernetes.io/managed-by': 'quarterdeck',

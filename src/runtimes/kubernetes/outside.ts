@@ -43,14 +43,16 @@ async function look(cluster: Cluster, identity: WorkloadIdentity, objects: reado
     objects.some((name) => name.startsWith(`${kind}/`) && (kind !== 'Service' || /-(tcp|udp)$/.test(name)))
       ? list<T>(cluster, kind, namespaceOf(identity), ofService(identity))
       : Promise.resolve([]);
-  const [http, grpc, services, certificates] = await Promise.all([
+  const [http, grpc, listeners, services, certificates] = await Promise.all([
     find<RouteObject>('HTTPRoute'),
     find<RouteObject>('GRPCRoute'),
+    find<ListenerSetObject>('ListenerSet'),
     find<ServiceObject>('Service'),
     find<CertificateObject>('Certificate'),
   ]);
   return [
     ...[...http, ...grpc].flatMap(findingsOfRoute),
+    ...listeners.map(findingOfListeners),
     ...services.filter(({ spec }) => spec.type === 'LoadBalancer').map(findingOfService),
     ...certificates.map(findingOfCertificate),
   ];
@@ -97,6 +99,25 @@ function findingsOfRoute(route: RouteObject): Finding[] {
       isFinal: true,
     };
   });
+}
+
+interface ListenerSetObject extends ClusterObject {
+  spec: { parentRef: ParentReference; listeners: { hostname: string }[] };
+  status?: { conditions?: Condition[] };
+}
+
+/** Tells whether a Gateway takes the listeners of hosts. Traefik accepts routes to ListenerSets, which it does not know. */
+function findingOfListeners({ metadata, spec, status }: ListenerSetObject): Finding {
+  const hosts = spec.listeners.map(({ hostname }) => hostname).join(', ');
+  const gateway = `Gateway ${spec.parentRef.namespace ?? metadata.namespace}/${spec.parentRef.name}`;
+  const accepted = status?.conditions?.find(({ type }) => type === 'Accepted');
+  if (accepted?.status === 'True') return { line: null, isFinal: true };
+  if (accepted?.status === 'False')
+    return { line: `${gateway} does not serve ${hosts} by HTTPS: ${reasonOf(accepted)}`, isFinal: true };
+  return {
+    line: `${gateway} does not serve ${hosts} by HTTPS with its certificate yet: it has not taken the ListenerSet ${metadata.name}. Traefik takes none: use its Ingress for certificates of domains.`,
+    isFinal: false,
+  };
 }
 
 const parentOf = ({ kind = 'Gateway', name, namespace }: ParentReference, { metadata }: RouteObject): string =>

@@ -5,6 +5,7 @@ import { API, CHOSEN, findExtensions, listApis, type Extensions } from './extens
 import type { ClusterObject, List } from './kinds.ts';
 import { helmProblem } from './helm/program.ts';
 import { KEDA_MISSING } from './keda.ts';
+import { uncountedReasons } from './requests/reasons.ts';
 import { RIGHTS, type Right } from './rights.ts';
 
 /** Oldest version that is known to work: `preStop.sleep` and sockets for programs in pods are there since then. */
@@ -94,7 +95,7 @@ async function look(cluster: Cluster): Promise<RuntimeReport> {
     limits.push(`Versions before 1.${OLDEST} are not tried: upgrade the cluster.`);
   if (storage === 0)
     limits.push('No storage class: services with volumes wait for volumes that somebody makes by hand.');
-  limits.push(...limitsOf(extensions));
+  limits.push(...limitsOf(extensions), ...(await uncountedReasons(cluster)));
   const description = `Kubernetes ${gitVersion}, ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`;
   const withoutHelm = await helmProblem(cluster.helm);
   const missing = {

@@ -19,6 +19,8 @@ export interface Right {
 const CHANGE = ['get', 'list', 'create', 'update', 'patch', 'delete'];
 const FOLLOW = [...CHANGE, 'watch'];
 
+const UNCOUNTED = 'Requests are not counted where Traefik is the gateway.';
+
 export const RIGHTS: readonly Right[] = [
   {
     group: '',
@@ -52,6 +54,13 @@ export const RIGHTS: readonly Right[] = [
     reason: 'connections to ports of instances',
     limit: 'Ports of services cannot be forwarded.',
   },
+  {
+    group: '',
+    resource: 'pods/proxy',
+    verbs: ['get'],
+    reason: 'the metrics of Traefik, which count requests',
+    limit: UNCOUNTED,
+  },
   { group: '', resource: 'nodes', verbs: ['list'], reason: 'the size of the cluster' },
   { group: 'storage.k8s.io', resource: 'storageclasses', verbs: ['list'], reason: 'whether there are volumes' },
   { group: 'networking.k8s.io', resource: 'ingressclasses', verbs: ['list'], reason: 'whether HTTP comes in' },
@@ -74,6 +83,10 @@ export const RIGHTS: readonly Right[] = [
   optional(API.keda, 'scaledobjects', CHANGE, 'scaling by events'),
   optional(API.keda, 'triggerauthentications', CHANGE, 'credentials for the sources of events'),
   optional(API.gateways, 'gateways', ['get', 'list'], 'the Gateway that routes are attached to'),
+  {
+    ...optional(API.gateways, 'gatewayclasses', ['list'], 'whether Traefik is the gateway, whose requests are counted'),
+    limit: UNCOUNTED,
+  },
   optional(API.gateways, 'httproutes', CHANGE, 'HTTP from outside through a Gateway'),
   optional(API.gateways, 'grpcroutes', CHANGE, 'gRPC from outside through a Gateway'),
   optional(API.gateways, 'listenersets', CHANGE, 'HTTPS of custom domains at a Gateway'),

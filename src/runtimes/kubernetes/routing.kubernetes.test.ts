@@ -66,8 +66,12 @@ const label = (path: string, labels: Record<string, string | null>) =>
 const setStatus = (path: string, status: object) =>
   unlessGone(connection.call('PATCH', `${path}/status`, { body: { status }, type: 'application/merge-patch+json' }));
 
-/** Answers for all routes of a service as the controller of their Gateway would. */
+/** Answers for all routes and ListenerSets of a service as the controller of their Gateway would. */
 async function answerRoutes(spec: WorkloadSpec, accepted: { status: string; reason: string; message: string }) {
+  for (const { metadata } of await listOf('ListenerSet', spec)) {
+    const condition = { type: 'Accepted', lastTransitionTime: new Date().toISOString(), ...accepted };
+    await setStatus(pathOf('ListenerSet', metadata.namespace, metadata.name), { conditions: [condition] });
+  }
   for (const kind of ['HTTPRoute', 'GRPCRoute'])
     for (const route of await listOf<RouteObject>(kind, spec)) {
       const about = { observedGeneration: route.metadata.generation, lastTransitionTime: new Date().toISOString() };

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { readJson, writeAtomically } from '#kernel/private-files.ts';
 import type { RouteEntry } from '#runtimes/router.ts';
-import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** Stored routes of one service. */
 export interface ServiceRoutes {
@@ -9,6 +9,9 @@ export interface ServiceRoutes {
   generation: number;
   routes: RouteEntry[];
 }
+
+/** Route with the service that it belongs to. */
+export type OwnedRoute = RouteEntry & { serviceId: string };
 
 /** Returns a host name in the form used for comparison: lower case, without a final dot. */
 export const comparedHost = (host: string): string => host.toLowerCase().replace(/\.$/, '');

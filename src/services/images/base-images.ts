@@ -1,6 +1,5 @@
 import { badRequest } from '#kernel/errors.ts';
-import type { ShapeOptions } from '#kernel/parsing/formats.ts';
-import { readFileOf } from '#kernel/parsing/index.ts';
+import { readShapeOf } from '#kernel/parsing/index.ts';
 import { systemContext, type Platform } from '#platform/context.ts';
 import type { HttpClient } from '#platform/http-client/index.ts';
 import { isDigest, locateImage, openRegistry, type RegistryClient } from '#platform/oci/index.ts';
@@ -109,11 +108,9 @@ async function configOf(
 /** Reads the ONBUILD instructions in the configuration of an image. */
 async function triggersOf(organizationId: string, config: Buffer, image: string): Promise<string[]> {
   const file = { name: `the configuration of ${image}`, text: config };
-  const options: ShapeOptions = { shape: { config: { OnBuild: ['text'] } }, refusesAmbiguousKeys: true };
-  const read = (await readFileOf(organizationId, 'json-shape', file, options)) as {
-    config?: { OnBuild?: (string | null)[] };
-  } | null;
-  const triggers = read?.config?.OnBuild ?? [];
-  if (triggers.includes(null)) throw badRequest(`${file.name}: its OnBuild must be a list of texts`);
-  return triggers as string[];
+  const read = await readShapeOf(organizationId, file, { config: { OnBuild: ['text'] } }, true);
+  const given = read?.config?.OnBuild ?? [];
+  const triggers = given.filter((one) => one !== null);
+  if (triggers.length < given.length) throw badRequest(`${file.name}: its OnBuild must be a list of texts`);
+  return triggers;
 }

@@ -17,7 +17,7 @@ test('a variable of service, environment or project that the Dockerfile declares
   const git_repository = { url: repository.url, branch: 'main' };
   const { application, environment, project } = await makeExample(admin, { git_repository });
   const deploy = async () => {
-    const status = ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+    const status = ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
     expect(status.state).toBe('DEPLOYED');
     const { image } = engine.runtime.specOf(application.id)!;
     return { image, steps: status.steps.details.map((step: { step_name: string }) => step.step_name) };

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Database } from '#platform/database/index.ts';
 import type { RecurringTask } from '#platform/work/schedule.ts';
-import { listPresent, removeOldMetrics } from '#services/metrics/queries.ts';
+import { listPresent, removeOldMetrics, type Intervals } from '#services/metrics/queries.ts';
 import { labelsOf, SERVICE_METRICS } from '#services/metrics/series.ts';
 
 export { MetricSampler } from '#services/metrics/sampler.ts';
@@ -23,23 +23,25 @@ const LABELS = [
   'cluster_id',
 ];
 
-/** Registers the metrics of services for Prometheus; every process shows all of them. They share one look at the database. */
+/** Registers the metrics of services for Prometheus; every process shows all of them. Those of one table share one look at it. */
 export function registerServiceGauges(registry: Registry, db: Database): void {
-  let reading: ReturnType<typeof listPresent> | undefined;
-  const read = () => (reading ??= listPresent(db).finally(() => (reading = undefined)));
-  for (const [name, { help, valueOf }] of Object.entries(SERVICE_METRICS))
+  const reading: Partial<Record<keyof Intervals, ReturnType<typeof listPresent>>> = {};
+  const read = (source: keyof Intervals) =>
+    (reading[source] ??= listPresent(db, source).finally(() => delete reading[source]));
+  for (const [name, { help, source, parts }] of Object.entries(SERVICE_METRICS))
     new Gauge({
       name,
       help,
-      labelNames: LABELS,
+      labelNames: [...LABELS, ...Object.keys(parts[0]!.labels)],
       registers: [registry],
       async collect() {
-        const present = await read();
+        const present = await read(source);
         this.reset();
-        for (const one of present) {
-          const value = valueOf(one);
-          if (value !== null) this.set(labelsOf(one), value);
-        }
+        for (const one of present)
+          for (const { labels, valueOf } of parts) {
+            const value = valueOf(one);
+            if (value !== null) this.set({ ...labelsOf(one), ...labels }, value);
+          }
       },
     });
 }

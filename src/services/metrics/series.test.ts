@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '#kernel/ids.ts';
+import { sql } from '#platform/database/index.ts';
 import { registerServiceGauges } from '#services/metrics/index.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample } from '#test/harness/engine.ts';
@@ -46,6 +47,18 @@ const store = ({ admin, id }: Place, resolution: number, at: number, changes: Re
       ...changes,
     })
     .execute();
+
+/** Stores an interval of requests: 20 in 60 s, of which 5 failed. */
+const storeRequests = (
+  { admin, id }: Place,
+  resolution: number,
+  at: number,
+  latencies = [10, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+) =>
+  sql`insert into service_requests (organization_id, service_id, resolution, at, seconds, statuses, latencies)
+    values (${admin.organizationId}, ${id}, ${resolution}, ${new Date(at * 1000)}, 60, '{0,15,0,0,5}', ${latencies}::bigint[])`.execute(
+    app.db,
+  );
 
 /** Caller with an API token. */
 const bearer = (token: string) =>
@@ -151,6 +164,61 @@ describe('a metric of services', () => {
     const name = 'quarterdeck_service_cpu_cores';
     expect(ok(await ask(crowd.admin, crowd, name, range), 400).message).toContain('name fewer by service_id');
     ok(await ask(crowd.admin, crowd, `${name}{service_id="${crowd.id}"}`, range), 200);
+  });
+});
+
+describe('requests of a service', () => {
+  let one: Place;
+  beforeAll(async () => {
+    one = await place();
+    await storeRequests(one, 60, HOUR);
+  });
+  const valuesOf = async (query: string, label: string, at = HOUR + 30) =>
+    Object.fromEntries(
+      resultOf(ok(await ask(one.admin, one, query, `endpoint=query&time=${at}`), 200)).map(
+        ({ metric, value }: { metric: Record<string, string>; value: [number, string] }) => [
+          metric[label],
+          Number(value[1]),
+        ],
+      ),
+    );
+
+  test('are answered for each hundred of their status', async () => {
+    const name = 'quarterdeck_service_requests_per_second';
+    expect(await valuesOf(name, 'status')).toEqual({ '2xx': 0.25, '3xx': 0, '4xx': 0, '5xx': 5 / 60 });
+    expect(await valuesOf(`${name}{status="5xx"}`, 'status')).toEqual({ '5xx': 5 / 60 });
+    expect(await valuesOf(`${name}{status="6xx"}`, 'status')).toEqual({});
+  });
+
+  test('have their latency, evenly spread within its class, and of none above all bounds', async () => {
+    const name = 'quarterdeck_service_latency_seconds';
+    expect(await valuesOf(name, 'quantile')).toEqual({ '0.5': 0.005, '0.95': 0.05, '0.99': 30 });
+    await storeRequests(one, 60, HOUR + 600, [4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    expect(await valuesOf(`${name}{quantile="0.5"}`, 'quantile', HOUR + 630)).toEqual({ '0.5': 0.0025 });
+  });
+
+  test('have no latency where there were none', async () => {
+    await storeRequests(
+      one,
+      60,
+      HOUR + 1200,
+      Array.from({ length: 13 }, () => 0),
+    );
+    expect(await valuesOf('quarterdeck_service_latency_seconds', 'quantile', HOUR + 1230)).toEqual({});
+  });
+
+  test('are shown to Prometheus while they are the present', async () => {
+    const registry = new Registry();
+    registerServiceGauges(registry, app.db);
+    expect(await registry.metrics()).not.toContain(one.id);
+    await storeRequests(one, 60, Math.floor(Date.now() / 60_000) * 60);
+    const text = await registry.metrics();
+    expect(text).toMatch(
+      new RegExp(`quarterdeck_service_requests_per_second\\{service_id="${one.id}".*status="2xx"\\} 0.25\n`),
+    );
+    expect(text).toMatch(
+      new RegExp(`quarterdeck_service_latency_seconds\\{service_id="${one.id}".*quantile="0.95"\\} 0.05\n`),
+    );
   });
 });
 

@@ -8,7 +8,7 @@ import { requireHeld, WorkLoop, type Lease, type WorkKind } from '#platform/work
 import type { ImageReader } from '#services/images/image-name.ts';
 import type { Kind } from '#services/kind.ts';
 import { applyImage } from '#services/moved-tags/apply.ts';
-import { followedImage } from '#services/moved-tags/followers.ts';
+import { listFollowed } from '#services/moved-tags/followers.ts';
 import * as queries from '#services/moved-tags/queries.ts';
 
 /** Time limit in milliseconds of the question to a registry. */
@@ -17,6 +17,10 @@ const ASK_MS = 20_000;
 const LONGEST_SECONDS = 3600;
 /** Seconds until services on locked clusters are looked at again. */
 const LOCKED_SECONDS = 60;
+/** Seconds between two looks without polls, which a failure or a refused service makes necessary. */
+const UNPOLLED_SECONDS = 300;
+/** Seconds between two looks that a registry calls for: it is asked no more often, whatever calls come. */
+export const REST_SECONDS = 10;
 
 export interface TagParts {
   platform: Platform;
@@ -29,7 +33,8 @@ const tagWork = (parts: TagParts): WorkKind<queries.TagClaim> => ({
   leaseSeconds: 15,
   slots: 4,
   pollMs: 5_000,
-  claim: async (db, request) => (parts.platform.settings.imagePollSeconds > 0 ? queries.claimTags(db, request) : []),
+  channel: queries.REGISTRY_CALLS,
+  claim: (db, request) => queries.claimTags(db, request, parts.platform.settings.imagePollSeconds > 0),
   renew: queries.renewTags,
   giveBack: queries.giveBackTag,
   run: (claim, lease) => lookAt(parts, claim, lease),
@@ -42,11 +47,7 @@ export const createTagLoop = (parts: TagParts, nodeId: string): WorkLoop<queries
 
 /** Records which tags are followed. */
 export async function reconcileFollowedTags({ db }: Pick<Platform, 'db'>, kinds: Kind[]): Promise<void> {
-  const followed = (await queries.listSpecs(db)).flatMap(({ organization_id, kind, spec }) => {
-    const image = followedImage(kind, spec, kinds);
-    return image ? [{ organization_id, registry_id: image.registryId, image_name: image.name, tag: image.tag }] : [];
-  });
-  await queries.reconcileTags(db, followed);
+  await queries.reconcileTags(db, await listFollowed(db, kinds));
   await clearTagWarnings(db);
 }
 
@@ -54,10 +55,10 @@ export async function reconcileFollowedTags({ db }: Pick<Platform, 'db'>, kinds:
 async function lookAt({ platform, kinds, images }: TagParts, claim: queries.TagClaim, lease: Lease): Promise<void> {
   const found = await askImage(images, claim, lease.signal);
   lease.hold();
-  const interval = platform.settings.imagePollSeconds;
+  const interval = platform.settings.imagePollSeconds || UNPOLLED_SECONDS;
   if ('error' in found) {
     const seconds = Math.min(Math.max(LONGEST_SECONDS, interval), interval * 2 ** Math.min(claim.failures + 1, 12));
-    requireHeld(await queries.endLook(platform.db, claim, jittered(seconds), found));
+    requireHeld(await queries.endLook(platform.db, claim, nextAfter(seconds), found));
     return;
   }
   const hasMoved = found.image !== claim.image;
@@ -69,7 +70,7 @@ async function lookAt({ platform, kinds, images }: TagParts, claim: queries.TagC
     const seconds = left.locked.length > 0 ? Math.min(LOCKED_SECONDS, interval) : interval;
     const putOff = [...left.locked, ...left.refused.map(({ id }) => id)];
     const ended = { ...found, putOff, refused: left.refused[0]?.message ?? null };
-    requireHeld(await queries.endLook(context.db, claim, jittered(seconds), ended));
+    requireHeld(await queries.endLook(context.db, claim, nextAfter(seconds), ended));
     return left.refused;
   });
   // They are tried again at each look.
@@ -77,6 +78,8 @@ async function lookAt({ platform, kinds, images }: TagParts, claim: queries.TagC
   for (const { id: serviceId, message: reason } of refused)
     platform.log.warn({ serviceId, image: found.image, reason }, 'a tag has moved, and a service that follows it is not deployed'); // prettier-ignore
 }
+
+const nextAfter = (seconds: number): queries.NextLook => ({ seconds: jittered(seconds), restSeconds: REST_SECONDS });
 
 async function askImage(
   images: ImageReader,

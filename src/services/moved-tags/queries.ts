@@ -20,11 +20,13 @@ export interface TagClaim extends RowClaim, FollowedTag {
   /** Services that have not been given it: their cluster was locked, or they were refused. */
   put_off: string[];
   failures: number;
+  /** Last call of the registry that no look has answered; null for none. */
+  call_id: string | null;
 }
 
 const TABLE = dueTable<TagClaim, 'image_tag'>({
   table: 'image_tag',
-  columns: ['registry_id', 'image_name', 'tag', 'image', 'put_off', 'failures'],
+  columns: ['registry_id', 'image_name', 'tag', 'image', 'put_off', 'failures', 'call_id'],
   retrySeconds: 60,
   // Registries that hang delay those of their own organization only.
   share: { failing: 1, others: 2 },
@@ -41,17 +43,29 @@ export const { renew: renewTags, giveBack: giveBackTag } = TABLE;
 /** Figures of looks at tags, for operators. */
 export const TAG_REPORT: WorkReport = { name: 'image-tags', status: TABLE.status };
 
-/** Claims tags that are due, the longest due first. */
-export const claimTags = (db: Database, request: ClaimRequest): Promise<TagClaim[]> => TABLE.claim(db, request);
+/** Channel whose messages tell of calls of registries. */
+export const REGISTRY_CALLS = 'registry_calls';
 
-/** Configurations of all services with `auto_deploy` that run images of a registry, in any organization. */
-export const listSpecs = (db: Database) =>
+/** Condition on tags that are looked at without polls: the registry has called, or services wait for the image. */
+const IS_CALLED = sql<boolean>`(call_id is not null or cardinality(put_off) > 0)`;
+
+/** Claims tags that are due, the longest due first. Without polls, those alone that a registry has called for. */
+export const claimTags = (db: Database, request: ClaimRequest, polls: boolean): Promise<TagClaim[]> =>
+  TABLE.claim(db, request, polls ? undefined : IS_CALLED);
+
+/** Configurations of all services with `auto_deploy` that run images of a registry, in any organization or of one registry. */
+export const listSpecs = (db: Database, registry?: { organizationId: string; registryId: string }) =>
   db
     .selectFrom('service')
     .select(['organization_id', 'kind', 'spec'])
     .where('container_registry_id', 'is not', null)
     .where(DEPLOYS_ITSELF)
     .where('deleting', '=', false)
+    .$if(registry !== undefined, (query) =>
+      query
+        .where('organization_id', '=', registry!.organizationId)
+        .where('container_registry_id', '=', registry!.registryId),
+    )
     .execute();
 
 /** Adds tags that are followed since a short time, and deletes those that are not followed any more. */
@@ -65,6 +79,23 @@ export async function reconcileTags(db: Database, followed: FollowedTag[]): Prom
   await sql`delete from image_tag t where not exists (
     select from ${given} where f.organization_id = t.organization_id and f.registry_id = t.registry_id
       and f.image_name = t.image_name and f.tag = t.tag)`.execute(db);
+}
+
+/**
+ * Makes tags due that a registry has called for. A tag is looked at once in so many seconds at most, however often it is called for. One that
+ * is not recorded yet is added.
+ */
+export async function callForTags(db: Database, called: FollowedTag[], restSeconds: number): Promise<void> {
+  await sql`insert into image_tag (id, organization_id, registry_id, image_name, tag, call_id)
+    select gen_random_uuid(), f.organization_id, f.registry_id, f.image_name, f.tag, gen_random_uuid()
+    from jsonb_to_recordset(${json(called)}::jsonb) as f(organization_id uuid, registry_id uuid, image_name text, tag text)
+    where exists (select from container_registry r where r.organization_id = f.organization_id and r.id = f.registry_id)
+    order by f.image_name, f.tag
+    on conflict (organization_id, registry_id, image_name, tag) do update set
+      call_id = excluded.call_id,
+      next_at = least(image_tag.next_at, greatest(now(), image_tag.looked_at + ${restSeconds} * interval '1 second'))`.execute(
+    db,
+  );
 }
 
 /** Services with `auto_deploy` that run images of a registry, those of an environment beside each other. */
@@ -97,14 +128,36 @@ export async function listImagesUnderWay(
 /** Result of a look: the image, with the services that do not get it yet and a reason, or why there is none. */
 export type Found = { image: string; putOff: string[]; refused: string | null } | { error: string };
 
-/** Writes the end of a look. False if the claim is lost. */
-export const endLook = (db: Database, claim: TagClaim, seconds: number, found: Found): Promise<boolean> =>
-  TABLE.end(db, claim, {
+/** Seconds from a look to the next one, and to that for a call which came meanwhile. */
+export interface NextLook {
+  seconds: number;
+  restSeconds: number;
+}
+
+/**
+ * Writes the end of a look. A call is answered by a look that began after it and found an image; the registry may have pushed after this one
+ * has asked. False if the claim is lost.
+ */
+export const endLook = (
+  db: Database,
+  claim: TagClaim,
+  { seconds, restSeconds }: NextLook,
+  found: Found,
+): Promise<boolean> => {
+  const isSame = sql`call_id is not distinct from ${claim.call_id}::uuid`;
+  return TABLE.end(db, claim, {
     looked_at: sql`now()`,
-    next_at: inSeconds(seconds),
+    next_at: sql`case when ${isSame} then ${inSeconds(seconds)} else ${inSeconds(Math.min(seconds, restSeconds))} end`,
     ...('error' in found
       ? { failures: sql`failures + 1`, error: short(found.error) }
-      : { image: found.image, put_off: found.putOff, failures: 0, error: found.refused && short(found.refused) }),
+      : {
+          call_id: sql`case when ${isSame} then null else call_id end`,
+          image: found.image,
+          put_off: found.putOff,
+          failures: 0,
+          error: found.refused && short(found.refused),
+        }),
   });
+};
 
 const short = (text: string): string => storable(text).slice(0, 500);

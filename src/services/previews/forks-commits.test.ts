@@ -43,7 +43,7 @@ test(
     const strange = push({ 'index.js': 'two\n' }, 'refs/pull/8/head');
 
     const deployer = await admin.withScope('DEPLOY');
-    const deploy = (git_commit_id: string) => deployer.post(`/application/${id}/deploy?wait=20`, { git_commit_id });
+    const deploy = (git_commit_id: string) => deployer.post(`/application/${id}/deploy?wait=40`, { git_commit_id });
     for (const commit of [strange, strange.slice(0, 7), approved.slice(0, 12)])
       expect(ok(await deploy(commit), 409).message).toContain(approved);
     const applications = [{ application_id: id, git_commit_id: strange }];
@@ -58,7 +58,7 @@ test(
     await runs(admin, preview, stable, 'docs');
     ok(await deploy(approved), 200);
     await runs(admin, preview, approved, 'docs');
-    ok(await deployer.post(`/application/${id}/deploy?wait=20`, {}), 200);
+    ok(await deployer.post(`/application/${id}/deploy?wait=40`, {}), 200);
     await runs(admin, preview, later, 'docs');
     // Elsewhere callers name what they want.
     ok(await admin.post(`/application/${(await runs(admin, environment, stable, 'docs')).id}/deploy`, { git_commit_id: strange }), 200); // prettier-ignore
@@ -72,7 +72,7 @@ test('in the preview of a fork submodules are fetched without the access of this
   repository.git('update-index', '--add', '--cacheinfo', `160000,${head},lib`);
   commitIndex(repository);
   await markAsFork(app.db, environment);
-  expect(ok(await admin.post(`/application/${web}/deploy?wait=20`), 200).state).toBe('BUILD_ERROR');
+  expect(ok(await admin.post(`/application/${web}/deploy?wait=40`), 200).state).toBe('BUILD_ERROR');
   const log = JSON.stringify(ok(await admin.get(`/environment/${environment}/logs`), 200));
   expect(log).toContain('ssh://git@127.0.0.1:1/acme/app of a pull request is not fetched');
 });
@@ -96,7 +96,7 @@ test(
     const historyOf = async () => ok(await admin.get(`/application/${id}/deploymentHistoryV2`), 200).results;
     const [{ identifier }] = await historyOf();
     const execution_id = identifier.execution_id;
-    ok(await admin.post(`/application/${id}/rollback?wait=20`, { execution_id }), 200);
+    ok(await admin.post(`/application/${id}/rollback?wait=40`, { execution_id }), 200);
     const second = push({ 'index.js': 'two\n' });
     await approve(second, 'synchronize');
     expect(ok(await admin.post(`/application/${id}/rollback`, { execution_id }), 409).message).toContain(second);

@@ -45,8 +45,8 @@ test(
     expect(await settled(admin)).toMatchObject([{ outcome: 'AWAITS_APPROVAL', environment_id: preview }]);
     ok(await admin.put(url, { commit_id: first }), 409);
     // By hand it is the approved commit, too, and no other one.
-    ok(await admin.post(`/application/${id}/deploy?wait=20`, {}), 200);
-    ok(await admin.post(`/application/${id}/redeploy?wait=20`), 200);
+    ok(await admin.post(`/application/${id}/deploy?wait=40`, {}), 200);
+    ok(await admin.post(`/application/${id}/redeploy?wait=40`), 200);
     await runs(admin, preview, first);
     ok(await admin.post(`/application/${id}/deploy`, { git_commit_id: second }), 409);
 
@@ -58,7 +58,7 @@ test(
 
     ok(await admin.delete(url), 204);
     expect(await settled(admin)).toMatchObject([{ outcome: 'AWAITS_APPROVAL' }]);
-    await expect.poll(async () => (await admin.get(`/environment/${preview}`)).status, { timeout: 20_000 }).toBe(404);
+    await expect.poll(async () => (await admin.get(`/environment/${preview}`)).status).toBe(404);
     ok(await admin.delete(url), 409);
     ok(await admin.put(url, { commit_id: second }), 200);
     const [again] = await settled(admin);

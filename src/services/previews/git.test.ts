@@ -55,7 +55,7 @@ test(
       expect(preview).toMatchObject({ outcome: 'PREVIEWED', applied_commit: second });
       const list = () => admin.get(`/environment/${preview!.environment_id}/application`);
       const deployed = async () => ok(await list(), 200).results[0].git_repository;
-      await expect.poll(async () => (await deployed()).deployed_commit_id, { timeout: 30_000 }).toBe(second);
+      await expect.poll(async () => (await deployed()).deployed_commit_id).toBe(second);
       expect((await deployed()).branch).toBe('feature');
       ok(await tell(hook, { action: 'synchronize', head: third, baseCommit: base, at: 2 }), 202);
       expect(await settled(admin)).toMatchObject([{ applied_commit: third }]);

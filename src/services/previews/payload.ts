@@ -1,6 +1,6 @@
 import { isForeignRef } from '#kernel/git-refs.ts';
-import { readFileOf } from '#kernel/parsing/index.ts';
-import type { Shape } from '#kernel/parsing/formats.ts';
+import { readShapeOf } from '#kernel/parsing/index.ts';
+import type { Shape, Shaped } from '#kernel/parsing/formats.ts';
 import { storable } from '#kernel/storable.ts';
 import type { Sender, WebhookCall } from '#services/pushes/signature.ts';
 
@@ -69,14 +69,19 @@ export function kindOf({ sender, event }: WebhookCall, body: string): 'request' 
   return sender === 'GITHUB' && event === 'issue_comment' && COMMAND_IN_BODY.test(body) ? 'comment' : undefined;
 }
 
-const SIDE: Shape = { ref: 'text', sha: 'text', repo: { id: true, full_name: 'text', default_branch: 'text' } };
-const BITBUCKET_SIDE: Shape = {
+const SIDE = {
+  ref: 'text',
+  sha: 'text',
+  repo: { id: true, full_name: 'text', default_branch: 'text' },
+} as const satisfies Shape;
+const BITBUCKET_SIDE = {
   branch: { name: 'text' },
   commit: { hash: 'text' },
   repository: { uuid: true, full_name: 'text' },
-};
+} as const satisfies Shape;
 
-const SHAPES: Record<Sender, Shape> = {
+const SHAPES = {
+  /** Gitea's, too. */
   GITHUB: {
     action: true,
     pull_request: {
@@ -89,9 +94,6 @@ const SHAPES: Record<Sender, Shape> = {
       base: SIDE,
       labels: [{ name: 'text' }, MOST_LABELS],
     },
-  },
-  get GITEA() {
-    return SHAPES.GITHUB;
   },
   GITLAB: {
     object_attributes: {
@@ -122,41 +124,41 @@ const SHAPES: Record<Sender, Shape> = {
       destination: BITBUCKET_SIDE,
     },
   },
-};
+} as const satisfies Partial<Record<Sender, Shape>>;
 
-const COMMENT: Shape = {
+const COMMENT = {
   action: true,
   issue: { number: true, pull_request: { url: true } },
   comment: { body: 'text', author_association: true },
-};
+} as const satisfies Shape;
 
 /** Reads the pull request of a call. Throws ParsingError, or TypeError for a body of another form. */
 export async function readPullRequest(organizationId: string, sender: Sender, body: string): Promise<PullRequestState> {
   const file = { name: 'pull request', text: body };
-  const read: any = await readFileOf(organizationId, 'json-shape', file, { shape: SHAPES[sender] });
   switch (sender) {
     case 'GITHUB':
     case 'GITEA':
-      return ofGitHub(sender, read);
+      return ofGitHub(sender, await readShapeOf(organizationId, file, SHAPES.GITHUB));
     case 'GITLAB':
-      return ofGitLab(read);
+      return ofGitLab(await readShapeOf(organizationId, file, SHAPES.GITLAB));
     case 'BITBUCKET':
-      return ofBitbucket(read);
+      return ofBitbucket(await readShapeOf(organizationId, file, SHAPES.BITBUCKET));
   }
 }
 
 /** Reads a comment; undefined if it asks for no preview. Throws ParsingError, or TypeError for a body of another form. */
 export async function readComment(organizationId: string, body: string): Promise<PreviewComment | undefined> {
   const file = { name: 'comment', text: body };
-  const { action, issue, comment }: any = await readFileOf(organizationId, 'json-shape', file, { shape: COMMENT });
-  if (action !== 'created' || !issue?.pull_request || !COMMAND.test(String(comment?.body ?? ''))) return undefined;
-  return { number: numberOf(issue.number), isByMember: MEMBERS.includes(comment.author_association) };
+  const { action, issue, comment } = (await readShapeOf(organizationId, file, COMMENT)) ?? {};
+  if (action !== 'created' || !issue?.pull_request || !COMMAND.test(comment?.body ?? '')) return undefined;
+  return { number: numberOf(issue.number), isByMember: MEMBERS.includes(String(comment?.author_association)) };
 }
 
-function ofGitHub(provider: Sender, { action, pull_request: request }: any): PullRequestState {
-  const { head, base } = request ?? {};
+function ofGitHub(provider: Sender, read: Shaped<typeof SHAPES.GITHUB> | null): PullRequestState {
+  const { action, pull_request: request = {} } = read ?? {};
+  const { head, base } = request;
   return {
-    number: numberOf(request?.number),
+    number: numberOf(request.number),
     isOpen: request.state === 'open',
     isReopened: action === 'reopened',
     isFork: isFork(head?.ref, head?.repo?.id, base?.repo?.id),
@@ -168,15 +170,16 @@ function ofGitHub(provider: Sender, { action, pull_request: request }: any): Pul
     headBranch: branchOf(head?.ref),
     headCommit: commitOf(head?.sha),
     baseBranch: branchOf(base?.ref),
-    baseIsDefault: base.ref === base.repo?.default_branch,
-    baseCommit: commitOf(base.sha),
+    baseIsDefault: base?.ref === base?.repo?.default_branch,
+    baseCommit: commitOf(base?.sha),
     changedAt: timeOf(request.updated_at),
   };
 }
 
-function ofGitLab({ object_attributes: request, project, labels }: any): PullRequestState {
+function ofGitLab(read: Shaped<typeof SHAPES.GITLAB> | null): PullRequestState {
+  const { object_attributes: request = {}, project, labels } = read ?? {};
   return {
-    number: numberOf(request?.iid),
+    number: numberOf(request.iid),
     isOpen: request.state === 'opened',
     isReopened: request.action === 'reopen',
     isFork: isFork(request.source_branch, request.source_project_id, request.target_project_id),
@@ -195,10 +198,11 @@ function ofGitLab({ object_attributes: request, project, labels }: any): PullReq
 }
 
 /** Bitbucket has no labels, reopens nothing, and shortens commits. */
-function ofBitbucket({ pullrequest: request, repository }: any): PullRequestState {
-  const { source, destination } = request ?? {};
+function ofBitbucket(read: Shaped<typeof SHAPES.BITBUCKET> | null): PullRequestState {
+  const { pullrequest: request = {}, repository } = read ?? {};
+  const { source, destination } = request;
   return {
-    number: numberOf(request?.id),
+    number: numberOf(request.id),
     isOpen: request.state === 'OPEN',
     isReopened: false,
     isFork: isFork(source?.branch?.name, source?.repository?.uuid, destination?.repository?.uuid),
@@ -210,8 +214,8 @@ function ofBitbucket({ pullrequest: request, repository }: any): PullRequestStat
     headBranch: branchOf(source?.branch?.name),
     headCommit: commitOf(source?.commit?.hash),
     baseBranch: branchOf(destination?.branch?.name),
-    baseIsDefault: destination.branch.name === repository?.mainbranch?.name,
-    baseCommit: commitOf(destination.commit?.hash),
+    baseIsDefault: destination?.branch?.name === repository?.mainbranch?.name,
+    baseCommit: commitOf(destination?.commit?.hash),
     changedAt: timeOf(request.updated_on),
   };
 }

@@ -36,7 +36,7 @@ test('a pull request runs in an environment of its own until it is closed, and n
   expect(copies.api!.spec).toMatchObject({ auto_deploy: false, git_repository: { branch: 'main' } });
   expect(await requested(id)).toEqual([{ [copies.web!.id]: a, [copies.api!.id]: released }]);
   await expect
-    .poll(async () => ok(await admin.get(`/application/${copies.web!.id}/status`), 200).state, { timeout: 30_000 })
+    .poll(async () => ok(await admin.get(`/application/${copies.web!.id}/status`), 200).state)
     .toBe('DEPLOYED');
   expect(ok(await admin.get(`/application/${copies.web!.id}`), 200).git_repository.deployed_commit_id).toBe(a);
   // The source keeps its own branch.
@@ -48,7 +48,7 @@ test('a pull request runs in an environment of its own until it is closed, and n
 
   ok(await tell(hook, { action: 'closed', head: b, at: 2 }), 202);
   expect(await settled(admin)).toMatchObject([{ outcome: 'REMOVED' }]);
-  await expect.poll(async () => (await admin.get(`/environment/${id}`)).status, { timeout: 30_000 }).toBe(404);
+  await expect.poll(async () => (await admin.get(`/environment/${id}`)).status).toBe(404);
   expect((await environmentsOf(admin)).map(({ name }) => name)).toEqual(['dev']);
   expect(await servicesOf(id)).toEqual({});
 });

@@ -217,15 +217,13 @@ test('what changes while a provider is being told is told afterwards', async () 
   ok(await tell(hook, { action: 'closed', head: a, at: 1 }), 202);
   await settled(admin);
   gate.resolve();
-  await expect.poll(() => provider.comments.get('1'), { timeout: 10_000 }).toContain('Removed.');
+  await expect.poll(() => provider.comments.get('1')).toContain('Removed.');
   await expect.poll(async () => (await reportsOf(admin))[0]!.status).toBe('ENDED');
 });
 
 test('a call to a provider that does not answer is given up when the process stops, and counts as no attempt', async () => {
   const { admin, gate, loop } = await telling();
-  const began = performance.now();
   await loop.stop();
-  expect(performance.now() - began).toBeLessThan(10_000);
   expect(await reportsOf(admin)).toMatchObject([{ attempts: 0, claim_token: null, told_statuses: {} }]);
   gate.resolve();
 });

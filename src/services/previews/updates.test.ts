@@ -205,7 +205,7 @@ test('organizations take turns: one with many previews to make has no more than 
   const calls = createCallLoop({ platform: app.platform, kinds: KINDS }, newId());
   calls.start();
   const isApplied = async (admin: Actor) => (await callsOf(admin)).every(({ status }) => status === 'ENDED');
-  await expect.poll(async () => (await isApplied(many)) && (await isApplied(one)), { timeout: 20_000 }).toBe(true);
+  await expect.poll(async () => (await isApplied(many)) && (await isApplied(one))).toBe(true);
   await calls.stop();
   await sql`update preview set due_at = now() - interval '1 minute' where organization_id = ${many.organizationId}`.execute(
     app.db,

@@ -1,5 +1,5 @@
-import { readFileOf, ParsingError } from '#kernel/parsing/index.ts';
-import type { Shape } from '#kernel/parsing/formats.ts';
+import { ParsingError, readShapeOf } from '#kernel/parsing/index.ts';
+import type { Shape, Shaped } from '#kernel/parsing/formats.ts';
 import { printable } from '#kernel/printable.ts';
 import { storable } from '#kernel/storable.ts';
 import type { Sender } from '#services/pushes/signature.ts';
@@ -44,11 +44,12 @@ const LONGEST_PATHS = 1 << 16;
 const MOST_CHANGES = 50;
 const LONGEST_NAME = 100;
 
-const FILES: Shape = ['text', MOST_PATHS + 1];
-const COMMIT: Shape = { id: 'text', message: 'text', author: { name: 'text' } };
-const WITH_FILES: Shape = { ...COMMIT, added: FILES, removed: FILES, modified: FILES };
+const FILES = ['text', MOST_PATHS + 1] as const satisfies Shape;
+const COMMIT = { id: 'text', message: 'text', author: { name: 'text' } } as const satisfies Shape;
+const WITH_FILES = { ...COMMIT, added: FILES, removed: FILES, modified: FILES } as const satisfies Shape;
 
-const bodyOf = (commit: Shape): Shape => ({
+/** Form of GitHub, GitLab and Gitea. */
+const WITH_PATHS = {
   ref: 'text',
   before: 'text',
   after: 'text',
@@ -56,14 +57,15 @@ const bodyOf = (commit: Shape): Shape => ({
   total_commits: true,
   total_commits_count: true,
   head_commit: COMMIT,
-  commits: [commit, MOST_COMMITS + 1],
+  commits: [WITH_FILES, MOST_COMMITS + 1],
   pusher: { name: 'text', login: 'text' },
   user_name: 'text',
   repository: { default_branch: 'text' },
   project: { default_branch: 'text' },
-});
+} as const satisfies Shape;
+const WITHOUT_PATHS = { ...WITH_PATHS, commits: [COMMIT, MOST_COMMITS + 1] } as const satisfies Shape;
 
-const BITBUCKET: Shape = {
+const BITBUCKET = {
   actor: { display_name: 'text' },
   repository: { mainbranch: { name: 'text' } },
   push: {
@@ -75,31 +77,32 @@ const BITBUCKET: Shape = {
       MOST_CHANGES,
     ],
   },
-};
+} as const satisfies Shape;
 
 /** Reads the pushes to branches of a call; tags are left out. Throws ParsingError, or TypeError for a body of another form. */
 export async function readPushes(organizationId: string, sender: Sender, body: string): Promise<Push[]> {
-  const read = (shape: Shape): Promise<any> =>
-    readFileOf(organizationId, 'json-shape', { name: 'push', text: body }, { shape });
-  if (sender === 'BITBUCKET') return pushesOfBitbucket(await read(BITBUCKET));
+  const file = { name: 'push', text: body };
+  const withoutPaths = async () => pushOf(await readShapeOf(organizationId, file, WITHOUT_PATHS)).map(leavePathsOut);
+  if (sender === 'BITBUCKET') return pushesOfBitbucket(await readShapeOf(organizationId, file, BITBUCKET));
   // GitLab signs no body: whoever has seen its token could say that no file of a service has changed.
-  if (sender === 'GITLAB') return pushOf(await read(bodyOf(COMMIT))).map(withoutPaths);
+  if (sender === 'GITLAB') return withoutPaths();
   try {
-    return pushOf(await read(bodyOf(WITH_FILES)));
+    return pushOf(await readShapeOf(organizationId, file, WITH_PATHS));
   } catch (error) {
     if (!(error instanceof ParsingError) || error.kind !== 'limit') throw error;
-    return pushOf(await read(bodyOf(COMMIT))).map(withoutPaths);
+    return withoutPaths();
   }
 }
 
-const withoutPaths = (push: Push): Push => ({ ...push, paths: null });
+const leavePathsOut = (push: Push): Push => ({ ...push, paths: null });
 
-/** Reads the form of GitHub, GitLab and Gitea. */
-function pushOf(body: any): Push[] {
+type Commits = (Shaped<typeof WITH_FILES> | null)[];
+
+function pushOf(body: Shaped<typeof WITH_PATHS> | null): Push[] {
   const branch = /^refs\/heads\/([^]+)$/.exec(textOf(body?.ref))?.[1];
-  if (branch === undefined) return [];
+  if (!body || branch === undefined) return [];
   const [before, after] = [commitOf(body.before), commitOf(body.after)];
-  const commits = listOf(body.commits);
+  const { commits = [] } = body;
   const head = body.head_commit ?? commits.find((commit) => commit?.id === after) ?? {};
   const total = body.total_commits ?? body.total_commits_count ?? commits.length;
   const isWhole = before !== null && body.forced !== true && commits.length > 0 && total === commits.length;
@@ -117,33 +120,33 @@ function pushOf(body: any): Push[] {
   ];
 }
 
-function pushesOfBitbucket(body: any): Push[] {
-  const changes = listOf(body?.push?.changes).filter((change) => (change?.new ?? change?.old)?.type === 'branch');
-  return changes.map((change) => {
-    const branch = textOf((change.new ?? change.old).name);
+function pushesOfBitbucket(body: Shaped<typeof BITBUCKET> | null): Push[] {
+  return (body?.push?.changes ?? []).flatMap((change) => {
+    const ref = change?.new ?? change?.old;
+    if (!change || ref?.type !== 'branch') return [];
+    const branch = textOf(ref.name);
     return {
       branch,
-      isDefault: branch === body.repository?.mainbranch?.name,
+      isDefault: branch === body?.repository?.mainbranch?.name,
       before: change.old ? commitOf(change.old.target?.hash) : null,
       after: change.new ? commitOf(change.new.target?.hash) : null,
       paths: null,
       isSkipped: isSkipped(String(change.new?.target?.message ?? '')),
-      author: nameOf(change.new?.target?.author?.raw?.replace(/\s*<[^>]*>\s*$/, ''), body.actor?.display_name),
+      author: nameOf(change.new?.target?.author?.raw?.replace(/\s*<[^>]*>\s*$/, ''), body?.actor?.display_name),
       isBare: false,
     };
   });
 }
 
-function pathsOf(commits: any[]): string[] | null {
+function pathsOf(commits: Commits): string[] | null {
   if (commits.length > MOST_COMMITS) return null;
   const lists = commits.flatMap((commit) => [commit?.added, commit?.removed, commit?.modified]);
-  if (lists.some((list) => !Array.isArray(list) || list.length > MOST_PATHS || list.includes(null))) return null;
-  const paths = [...new Set<string>(lists.flat())];
-  const isLong = paths.reduce((length, path) => length + String(path).length, 0) > LONGEST_PATHS;
+  const named = lists.flatMap((list) => (list && list.length <= MOST_PATHS ? list : [null]));
+  const paths = [...new Set(named)].filter((path) => path !== null);
+  if (named.includes(null)) return null;
+  const isLong = paths.reduce((length, path) => length + path.length, 0) > LONGEST_PATHS;
   return isLong || paths.length > MOST_PATHS || paths.some((path) => storable(path) !== path) ? null : paths;
 }
-
-const listOf = (value: unknown): any[] => (Array.isArray(value) ? value : []);
 
 function textOf(value: unknown): string {
   if (typeof value === 'string' && value !== '' && value.length <= 255) return storable(value);

@@ -185,13 +185,13 @@ describe('a push is not lost', () => {
     options.hangs = true;
     await send(hook, bodyOfPush({ after: one }));
     const waiting = () => app.db.selectFrom('git_push').selectAll().where('organization_id', '=', admin.organizationId).execute(); // prettier-ignore
-    await expect.poll(async () => (await waiting())[0]?.failures, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await waiting())[0]?.failures).toBe(1);
     expect(await waiting()).toMatchObject([{ status: 'WAITING', attempts: 0, claim_token: null }]);
     expect((await waiting())[0]!.error).toMatch(/did not answer in time/);
     options.hangs = false;
     options.credentials = { username: 'a', password: 'b' };
     await sql`update git_push set due_at = now() where status = 'WAITING'`.execute(app.db);
-    await expect.poll(async () => (await waiting())[0]?.failures, { timeout: 10_000 }).toBe(2);
+    await expect.poll(async () => (await waiting())[0]?.failures).toBe(2);
     expect((await waiting())[0]!.error).toMatch(/cannot be read without credentials/);
     const pause = await sql<{ s: number }>`select extract(epoch from due_at - now())::float8 as s from git_push where id = ${(await waiting())[0]!.id}`.execute(app.db); // prettier-ignore
     expect(pause.rows[0]!.s).toBeGreaterThan(2);
@@ -241,7 +241,7 @@ describe('a push is not lost', () => {
     await applied(alive.admin);
     expect(await requested(alive.environment)).toEqual([{ [alive.web]: one }]);
     // What comes for it later waits with the first: it is not asked for each of them.
-    await expect.poll(async () => (await sql<{ n: number }>`select count(*)::int as n from git_push where organization_id = ${dead.admin.organizationId} and failures > 0`.execute(app.db)).rows[0]!.n, { timeout: 20_000 }).toBeGreaterThanOrEqual(11); // prettier-ignore
+    await expect.poll(async () => (await sql<{ n: number }>`select count(*)::int as n from git_push where organization_id = ${dead.admin.organizationId} and failures > 0`.execute(app.db)).rows[0]!.n).toBeGreaterThanOrEqual(11); // prettier-ignore
     options.hangs = false;
     await applied(dead.admin, { hurry: true });
   });
@@ -283,7 +283,7 @@ describe('services that follow the default branch', () => {
       await sql`update git_branch set next_at = now() where organization_id = ${admin.organizationId}`.execute(app.db);
       const loop = createPollLoop({ platform: app.platform, kinds: KINDS, repositories: reader() }, newId());
       await loop.look();
-      await expect.poll(async () => (await branchesOf(admin)).every((found) => found.polled_at !== null && found.claim_token === null), { timeout: 20_000 }).toBe(true); // prettier-ignore
+      await expect.poll(async () => (await branchesOf(admin)).every((found) => found.polled_at !== null && found.claim_token === null)).toBe(true); // prettier-ignore
       await loop.stop();
       await applied(admin, { hurry: true });
     };

@@ -1,4 +1,12 @@
-import { copyOwned, run, startWith, type Project, type ProjectOptions } from '#services/recognition/project.ts';
+import {
+  copyOwned,
+  run,
+  serverOf,
+  startWith,
+  type Project,
+  type ProjectOptions,
+  type Unclear,
+} from '#services/recognition/project.ts';
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
 import { releaseFor } from '#services/recognition/versions.ts';
 
@@ -17,10 +25,9 @@ export async function recogniseJava(files: ProjectFiles, options: ProjectOptions
   const release = releaseFor('java', named && `>=${named}`);
   const build = file === 'pom.xml' ? mavenOf(files, release) : gradleOf(files, release);
   const isQuarkus = /\bio\.quarkus\b/.test(text);
-  const port = isQuarkus ? 'quarkus.http.port' : 'server.port';
-  const jar = isQuarkus ? 'quarkus-app/quarkus-run.jar' : 'app.jar';
   return {
     language: 'JAVA',
+    home: files,
     because: `${file}: Java ${release} with ${build.tool}`,
     programs: ['java', ...build.programs],
     build: {
@@ -28,8 +35,20 @@ export async function recogniseJava(files: ProjectFiles, options: ProjectOptions
       lines: ['COPY . ./', run(options, build.command, ...build.caches), `RUN ${collect(build.output, isQuarkus)}`],
     },
     final: { image: `eclipse-temurin:${release}-jre`, lines: [copyOwned('/app/out', 'build')] },
-    command: startWith(`java -XX:MaxRAMPercentage=75 -D${port}="$PORT" -jar ${jar}`),
+    command: startWith((await files.procfile(options)) ?? startOf(text, options, isQuarkus)),
   };
+}
+
+/** Servers that listen for requests as soon as the program runs. */
+const SERVERS = /\bio\.quarkus\b|\bspring-boot-starter-(?:web|webflux|jetty|undertow|tomcat)\b|\bio\.micronaut\b/;
+
+function startOf(text: string, { port }: ProjectOptions, isQuarkus: boolean): string | Unclear {
+  const jar = isQuarkus ? 'quarkus-app/quarkus-run.jar' : 'app.jar';
+  const java = 'java -XX:MaxRAMPercentage=75';
+  if (port !== null) return `${java} -D${isQuarkus ? 'quarkus.http.port' : 'server.port'}="$PORT" -jar ${jar}`;
+  return SERVERS.test(text)
+    ? serverOf('a web application in Java', ['java', '-jar', jar, 'report'])
+    : `${java} -jar ${jar}`;
 }
 
 /** Returns the command that collects what the image needs: the folder of Quarkus, or the only archive that is a program. */

@@ -1,5 +1,5 @@
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
-import { run, type ProjectOptions } from '#services/recognition/project.ts';
+import { namesIn, run, type ProjectOptions, type RunOptions } from '#services/recognition/project.ts';
 
 /** Way in which one of the package managers of Node.js installs. */
 export interface PackageManager {
@@ -12,9 +12,14 @@ export interface PackageManager {
   install: string;
   /** Command that runs a script of package.json. */
   script(name: string): string;
-  /** Removes what only the build needs; null if the manager cannot. */
+  /** Instruction that removes what only the build needs; null if the manager cannot. */
   prune: string | null;
+  /** The same for all packages of a workspace. */
+  pruneWorkspace: string | null;
 }
+
+/** Files in which the managers have registries and their tokens. */
+const SETTINGS = ['.npmrc', '.yarnrc', '.yarnrc.yml', 'bunfig.toml'];
 
 /** Version in `packageManager` of package.json: `pnpm@10.2.0+sha512…`. */
 const versionOf = (name: string, named: unknown, otherwise: string): string => {
@@ -23,11 +28,18 @@ const versionOf = (name: string, named: unknown, otherwise: string): string => {
 };
 
 /** Returns the package manager that the lock file belongs to; npm without one. */
-export function packageManagerOf(files: ProjectFiles, named: unknown, options: ProjectOptions): PackageManager {
+export async function packageManagerOf(
+  files: ProjectFiles,
+  named: unknown,
+  { isMachine }: ProjectOptions,
+): Promise<PackageManager> {
+  const settings = await Promise.all(files.those(...SETTINGS).map((file) => files.read(file)));
+  const options = { isMachine, secrets: namesIn(...settings) };
   const [bun] = files.those('bun.lock', 'bun.lockb');
-  if (bun !== undefined) return bunOf(bun, options);
+  if (bun !== undefined) return bunOf(files, bun, options);
   if (files.has('pnpm-lock.yaml')) return pnpmOf(files, named, options);
   if (files.has('yarn.lock')) return yarnOf(files, named, options);
+  const pruneNpm = run(options, 'npm prune --omit=dev --no-audit --no-fund');
   const [lock] = files.those('package-lock.json', 'npm-shrinkwrap.json');
   return {
     name: 'npm',
@@ -40,27 +52,32 @@ export function packageManagerOf(files: ProjectFiles, named: unknown, options: P
       '/root/.npm',
     ),
     script: (name) => `npm run ${name}`,
-    prune: 'npm prune --omit=dev --no-audit --no-fund',
+    prune: pruneNpm,
+    pruneWorkspace: pruneNpm,
   };
 }
 
 /** Returns the instruction that adds a package manager to an image; a machine has its own. */
-const added = ({ isMachine }: ProjectOptions, name: string): string[] =>
+const added = ({ isMachine }: RunOptions, name: string): string[] =>
   isMachine ? [] : [`RUN npm install --global --no-audit --no-fund ${name}`];
 
-const pnpmOf = (files: ProjectFiles, named: unknown, options: ProjectOptions): PackageManager => ({
+const pnpmOf = (files: ProjectFiles, named: unknown, options: RunOptions): PackageManager => ({
   name: 'pnpm',
   lockFiles: files.those('pnpm-lock.yaml', 'pnpm-workspace.yaml', '.npmrc'),
   programs: ['node', 'pnpm'],
   before: added(options, `pnpm@${versionOf('pnpm', named, '10')}`),
   install: run(options, 'pnpm install --frozen-lockfile', '/root/.local/share/pnpm/store'),
   script: (name) => `pnpm run ${name}`,
-  prune: 'CI=true pnpm prune --prod --ignore-scripts',
+  prune: run(options, 'CI=true pnpm prune --prod --ignore-scripts'),
+  // pnpm prunes the root of a workspace alone.
+  pruneWorkspace: null,
 });
 
-function yarnOf(files: ProjectFiles, named: unknown, options: ProjectOptions): PackageManager {
+function yarnOf(files: ProjectFiles, named: unknown, options: RunOptions): PackageManager {
   const version = versionOf('yarn', named, files.has('.yarnrc.yml') ? '4' : '1');
   const isClassic = version.startsWith('1');
+  const onlyProduction = 'yarn install --production --ignore-scripts --prefer-offline --non-interactive';
+  const prune = isClassic ? run(options, onlyProduction) : null;
   return {
     name: 'Yarn',
     lockFiles: files.those('yarn.lock', '.yarnrc.yml', '.yarnrc', '.npmrc'),
@@ -75,16 +92,18 @@ function yarnOf(files: ProjectFiles, named: unknown, options: ProjectOptions): P
       isClassic ? '/usr/local/share/.cache/yarn' : '/root/.yarn/berry/cache',
     ),
     script: (name) => `yarn run ${name}`,
-    prune: isClassic ? 'yarn install --production --ignore-scripts --prefer-offline --non-interactive' : null,
+    prune,
+    pruneWorkspace: prune,
   };
 }
 
-const bunOf = (lock: string, options: ProjectOptions): PackageManager => ({
+const bunOf = (files: ProjectFiles, lock: string, options: RunOptions): PackageManager => ({
   name: 'Bun',
-  lockFiles: [lock],
+  lockFiles: [lock, ...files.those('.npmrc', 'bunfig.toml')],
   programs: ['bun'],
   before: [],
   install: run(options, 'bun install --frozen-lockfile', '/root/.bun/install/cache'),
   script: (name) => `bun run ${name}`,
   prune: null,
+  pruneWorkspace: null,
 });

@@ -1,11 +1,16 @@
+import path from 'node:path';
 import { packageManagerOf, type PackageManager } from '#services/recognition/node-packages.ts';
+import { workspaceAbove } from '#services/recognition/node-workspace.ts';
 import {
   copyOwned,
   installing,
   RecognitionError,
+  serverOf,
   startWith,
+  unstarted,
   type Project,
   type ProjectOptions,
+  type Unclear,
 } from '#services/recognition/project.ts';
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
 import { serving } from '#services/recognition/static.ts';
@@ -65,66 +70,105 @@ const publicArguments = ({ variables }: ProjectOptions): string[] =>
     .toSorted()
     .map((name) => `ARG ${name}`);
 
-/** Recognises a project of Node.js by its `package.json`. */
+/** Recognises a project of Node.js by its `package.json`, with the workspace that it is a part of. */
 export async function recogniseNode(files: ProjectFiles, options: ProjectOptions): Promise<Project | null> {
   if (!files.has('package.json')) return null;
   const own = ((await files.json('package.json', SHAPE)) ?? {}) as Package;
+  const workspace = await workspaceAbove(files);
+  const { home, folder } = workspace ?? { home: files, folder: '' };
+  const whole = workspace ? (((await home.json('package.json', SHAPE)) ?? {}) as Package) : own;
   const scripts = textsOf(own.scripts);
+  const builds = workspace?.builds ?? ('build' in scripts ? [''] : []);
   const dependencies = { ...textsOf(own.devDependencies), ...textsOf(own.dependencies) };
-  const manager = packageManagerOf(files, own.packageManager, options);
-  const { node: range } = own.engines ?? {};
-  const release = releaseFor('node', (await files.read('.nvmrc')) || (typeof range === 'string' ? range : null));
+  if (!workspace) refuseOutside(files, dependencies);
+  const manager = await packageManagerOf(home, whole.packageManager, options);
+  const release = await releaseOf(files, own, home, whole);
   const isBun = manager.name === 'Bun';
+  const readsAll = workspace !== null || readsSources(home, whole, textsOf(whole.scripts));
   const build = {
     image: isBun ? 'oven/bun:1' : `node:${release}`,
     lines: [
       ...manager.before,
-      ...installing(['package.json', ...manager.lockFiles], [manager.install], readsSources(files, own, scripts)),
-      ...('build' in scripts ? [...publicArguments(options), `RUN ${manager.script('build')}`] : []),
+      ...installing(['package.json', ...manager.lockFiles], [manager.install], readsAll),
+      ...(builds.length > 0 ? publicArguments(options) : []),
+      ...builds.map((one) => `RUN ${one === '' ? '' : `cd ${one} && `}${manager.script('build')}`),
     ],
   };
-  const because = ['package.json', ...manager.lockFiles].join(', ');
-  const shared = { language: 'NODE' as const, programs: manager.programs, build };
+  const because = [
+    ['package.json', ...manager.lockFiles].join(', '),
+    ...(workspace ? [` of the workspace of ${folder}`] : []),
+  ].join('');
+  const shared = { language: 'NODE' as const, home, programs: manager.programs, build };
   const site = SITES.find(({ dependency }) => dependency in dependencies);
-  const start = await files.procfile('web');
-  if (site && start === null && 'build' in scripts && (!scripts['start'] || site.development.test(scripts['start'])))
+  const start = await files.procfile(options);
+  const isSite = site && 'build' in scripts && (!scripts['start'] || site.development.test(scripts['start']));
+  if (isSite && start === null && options.port !== null)
     return {
       ...shared,
       because: `${because}: files for browsers, made by ${site.dependency}`,
       programs: [...manager.programs, 'caddy'],
-      ...serving(copyOwned(`/app/${site.folder}`, 'build'), site),
+      ...serving(copyOwned(path.posix.join('/app', folder, site.folder), 'build'), site),
     };
-  const command = start ?? startOf(files, own, scripts, dependencies, manager);
-  const needsOnlyRuntime = 'build' in scripts || Object.keys(textsOf(own.devDependencies)).length > 0;
+  const needsOnlyRuntime =
+    builds.length > 0 || [own, whole].some((one) => Object.keys(textsOf(one.devDependencies)).length > 0);
+  const server = isSite ? site.dependency : SERVERS.find((one) => one in textsOf(own.dependencies));
+  const isUnclear = options.port === null && server !== undefined;
+  const prune = workspace ? manager.pruneWorkspace : manager.prune;
   return {
     ...shared,
     because: `${because}: ${isBun ? 'Bun' : `Node.js ${release}`} with ${manager.name}`,
-    build: {
-      ...build,
-      lines: [...build.lines, ...(needsOnlyRuntime && manager.prune !== null ? [`RUN ${manager.prune}`] : [])],
-    },
+    build: { ...build, lines: [...build.lines, ...(needsOnlyRuntime && prune !== null ? [prune] : [])] },
     final: {
       image: isBun ? 'oven/bun:1-slim' : `node:${release}-slim`,
       lines: ['ENV NODE_ENV=production', copyOwned('/app', 'build')],
     },
-    command: startWith(command, 'node_modules/.bin'),
+    workdir: folder,
+    folders: [...new Set([folder, ''])].map((one) => path.posix.join(one, 'node_modules/.bin')),
+    command: startWith(
+      start ??
+        (isUnclear
+          ? serverOf(`a project with ${server}`, ['node', 'report.js'])
+          : startOf(files, options, own, dependencies, manager)),
+    ),
   };
 }
 
+/** Throws RecognitionError for a package that lies outside of the folder which is built. */
+function refuseOutside({ root }: ProjectFiles, dependencies: Record<string, string>): void {
+  const found = Object.entries(dependencies).find(([, from]) =>
+    /^(?:workspace:|(?:file|link|portal):\.\.\/)/.test(from),
+  );
+  if (found === undefined) return;
+  throw new RecognitionError(
+    `package.json takes ${found[0]} from ${found[1]}, which is not below root_path /${root}: name both folders in "workspaces" of the package.json above them, or in pnpm-workspace.yaml, and keep the lock file there.`,
+  );
+}
+
+/** Returns the release of Node.js that the package names, or its workspace. */
+async function releaseOf(files: ProjectFiles, own: Package, home: ProjectFiles, whole: Package): Promise<string> {
+  const ranges = [await files.read('.nvmrc'), own.engines?.node, await home.read('.nvmrc'), whole.engines?.node];
+  return releaseFor(
+    'node',
+    ranges.find((range): range is string => typeof range === 'string' && range !== ''),
+  );
+}
+
+/** Packages whose programs are servers. */
+const SERVERS = ['next', 'nuxt', '@nestjs/core', 'express', 'fastify', 'koa', 'hono', '@hapi/hapi', '@remix-run/serve'];
+
 function startOf(
   files: ProjectFiles,
-  { main }: Package,
-  scripts: Record<string, string>,
+  { port }: ProjectOptions,
+  { main, ...own }: Package,
   dependencies: Record<string, string>,
   { name }: PackageManager,
-): string {
+): string | Unclear {
+  const scripts = textsOf(own.scripts);
   if (scripts['start']) return 'prestart' in scripts && name === 'npm' ? 'npm run start' : scripts['start'];
   if ('nuxt' in dependencies) return 'node .output/server/index.mjs';
   const [entry] = files.those(...(typeof main === 'string' ? [main.replace(/^\.\//, '')] : []), ...ENTRIES);
   if (entry !== undefined && /^[\w./-]+$/.test(entry)) return `${name === 'Bun' ? 'bun' : 'node'} ${entry}`;
-  throw new RecognitionError(
-    'This looks like a project of Node.js (package.json), but nothing says how it is started: add a script "start" to package.json, or a Procfile with a line "web: …".',
-  );
+  return unstarted('a project of Node.js (package.json)', 'a script "start" to package.json', port);
 }
 
 /** Returns the entries of an object of JSON whose values are texts. */

@@ -1,4 +1,12 @@
-import { copyOwned, run, type Project, type ProjectOptions } from '#services/recognition/project.ts';
+import {
+  copyOwned,
+  run,
+  serverOf,
+  startWith,
+  type Project,
+  type ProjectOptions,
+  type Unclear,
+} from '#services/recognition/project.ts';
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
 import { releaseFor } from '#services/recognition/versions.ts';
 
@@ -17,6 +25,7 @@ export async function recognisePhp(files: ProjectFiles, options: ProjectOptions)
   const image = `dunglas/frankenphp:php${release}`;
   return {
     language: 'PHP',
+    home: files,
     because: `${marker}: PHP ${release}, served from ${root === '.' ? 'the root of the project' : root}`,
     programs: ['php', ...(hasPackages ? ['composer'] : [])],
     build: hasPackages
@@ -38,8 +47,14 @@ export async function recognisePhp(files: ProjectFiles, options: ProjectOptions)
         copyOwned(hasPackages ? '/app' : '.', hasPackages ? 'build' : undefined),
       ],
     },
-    command: options.isMachine
-      ? `exec env PHP_CLI_SERVER_WORKERS=4 php -S "0.0.0.0:$PORT" -t ${root}`
-      : `exec frankenphp php-server --listen ":$PORT" --root ${root}`,
+    folders: hasPackages ? ['vendor/bin'] : [],
+    command: startWith((await files.procfile(options)) ?? serverFor(options, root)),
   };
+}
+
+function serverFor({ port, isMachine }: ProjectOptions, root: string): string | Unclear {
+  if (port === null) return serverOf('a site of PHP', ['php', 'report.php']);
+  return isMachine
+    ? `PHP_CLI_SERVER_WORKERS=4 php -S "0.0.0.0:$PORT" -t ${root}`
+    : `frankenphp php-server --listen ":$PORT" --root ${root}`;
 }

@@ -24,6 +24,23 @@ export class ProjectFiles {
     return opened;
   }
 
+  /** Path of the project from the root of the repository; empty for the root. */
+  get root(): string {
+    return this.#root;
+  }
+
+  /** Returns the folders above the project, the nearest first, up to the root of the repository. */
+  async above(): Promise<ProjectFiles[]> {
+    const parts = this.#root.split('/').filter((part) => part !== '');
+    const roots = parts.map((_, index) => parts.slice(0, index).join('/')).toReversed();
+    return Promise.all(roots.map((root) => ProjectFiles.open(this.#files, this.#owner, root)));
+  }
+
+  /** Returns the path of the project from a folder above it. */
+  from(home: ProjectFiles): string {
+    return path.posix.relative(`/${home.root}`, `/${this.#root}`);
+  }
+
   /** Tells whether the root has a file of the name, or a folder where the name ends with a slash. */
   has(name: string): boolean {
     return this.#names.has(name);
@@ -53,6 +70,13 @@ export class ProjectFiles {
     return text === '' ? null : readFileOf(this.#owner, 'json-shape', { name: this.#path(file), text }, { shape });
   }
 
+  /** Returns the content of a file of YAML; null if there is none. Throws ParsingError. */
+  async yaml(file: string): Promise<unknown> {
+    const text = await this.read(file);
+    const options = { maxAliasCount: 0, plain: true };
+    return text === '' ? null : readFileOf(this.#owner, 'yaml', { name: this.#path(file), text }, options);
+  }
+
   /** Returns the content of a file of TOML; an empty object if there is none. Throws ParsingError. */
   async toml(file: string): Promise<Record<string, unknown>> {
     const text = await this.read(file);
@@ -61,10 +85,21 @@ export class ProjectFiles {
       : ((await readFileOf(this.#owner, 'toml', { name: this.#path(file), text })) as Record<string, unknown>);
   }
 
-  /** Returns the command of a type of process in the Procfile; null if there is none. */
-  async procfile(type: string): Promise<string | null> {
-    const line = (await this.read('Procfile')).split(/\r?\n/).find((text) => text.startsWith(`${type}:`));
-    return line?.slice(type.length + 1).trim() || null;
+  /** Returns the paths that patterns of a file match (`matchGlobs`). Throws ParsingError for patterns that take too long. */
+  matching(file: string, patterns: string[], paths: string[]): Promise<string[]> {
+    const text = JSON.stringify(patterns);
+    return readFileOf(this.#owner, 'globs', { name: `A pattern in ${this.#path(file)}`, text }, { paths });
+  }
+
+  /** Returns the command in the Procfile of the first type that it has; null if it has none of them. */
+  async procfile({ processes }: { processes: readonly string[] }): Promise<string | null> {
+    const lines = (await this.read('Procfile')).split(/\r?\n/);
+    for (const type of processes) {
+      const line = lines.find((text) => text.startsWith(`${type}:`));
+      const command = line?.slice(type.length + 1).trim();
+      if (command) return command;
+    }
+    return null;
   }
 
   #path(file: string): string {

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
 
 /** Languages of projects that are recognised; `STATIC` is a folder of files for browsers. */
@@ -13,6 +14,10 @@ export interface Stage {
 /** Project whose image can be built without a Dockerfile of its own. */
 export interface Project {
   language: Language;
+  /** Folder of the repository whose files its build has; the project lies in it, or below it. */
+  home: ProjectFiles;
+  /** Working folder of the program below `/app`, where that is another. */
+  workdir?: string;
   /** Files and fields by which it was recognised, for people: `package.json and pnpm-lock.yaml`. */
   because: string;
   /** Programs that its build and its command call on a cluster whose images are the machine itself. */
@@ -21,13 +26,24 @@ export interface Project {
   build: Stage | null;
   /** Stage of the image. It copies from the stage `build` by itself. */
   final: Stage;
+  /** Folders of programs below `/app`, which come first in the PATH of every command. */
+  folders?: string[];
   /** Command line for `sh`, which has the port in `$PORT`. */
-  command: string;
+  command: string | Unclear;
+}
+
+/** Missing command of a project, with what would make it clear. */
+export interface Unclear {
+  unclear: string;
 }
 
 export interface ProjectOptions {
-  /** Port that the program is to listen on. */
-  port: number;
+  /** Port that the program is to listen on; null for a job, which has none. */
+  port: number | null;
+  /** Types of the lines of a Procfile that may name the command, the first that there is. */
+  processes: readonly string[];
+  /** True if the service names its commands itself. */
+  hasCommand: boolean;
   /** Names of the variables of the service. */
   variables: readonly string[];
   /** True if FROM stands for the machine itself, whose programs are used, and which has no caches of builds. */
@@ -39,9 +55,37 @@ export class RecognitionError extends Error {
   override readonly name = 'RecognitionError';
 }
 
+export interface RunOptions extends Pick<ProjectOptions, 'isMachine'> {
+  /** Names of the variables that the command has, and that neither a layer nor the history of an image keeps. */
+  secrets?: readonly string[];
+}
+
 /** Returns a RUN whose folders of caches other builds of the organization share. */
-export const run = ({ isMachine }: ProjectOptions, command: string, ...caches: string[]): string =>
-  ['RUN', ...(isMachine ? [] : caches.map((folder) => `--mount=type=cache,target=${folder}`)), command].join(' ');
+export function run({ isMachine, secrets = [] }: RunOptions, command: string, ...caches: string[]): string {
+  // A machine makes no files of secrets, and builders make no variables of them before Dockerfile 1.10.
+  const mounts = [
+    ...secrets.map((name) => `type=secret,id=${name}${isMachine ? `,env=${name}` : ''}`),
+    ...(isMachine ? [] : caches.map((folder) => `type=cache,target=${folder}`)),
+  ];
+  const exported = isMachine || secrets.length === 0 ? [] : [exportOf(secrets)];
+  return ['RUN', ...mounts.map((mount) => `--mount=${mount}`), ...exported, command].join(' ');
+}
+
+/** Returns the commands that make variables of the files of secrets; there is none of a variable that the service does not have. */
+const exportOf = (secrets: readonly string[]): string =>
+  `for name in ${secrets.join(' ')}; do if [ -f "/run/secrets/$name" ]; then export "$name=$(cat "/run/secrets/$name")"; fi; done;`;
+
+/** Tells whether a path is the same in an instruction and for a shell, without quotes. */
+export const isPlain = (folder: string): boolean => /^[\w@.+/-]+$/.test(folder) && !folder.startsWith('-');
+
+/** Variables of every shell, which are no settings of a package manager. */
+const OF_SHELLS = new Set(['HOME', 'PATH', 'PWD', 'USER']);
+
+/** Returns the names of the variables that files of settings name, as in `${NPM_TOKEN}`. */
+export const namesIn = (...texts: string[]): string[] =>
+  [...new Set(texts.flatMap((text) => [...text.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map(([, name]) => name!)))]
+    .filter((name) => !OF_SHELLS.has(name))
+    .toSorted();
 
 /**
  * Returns the instructions that install packages and copy the sources: packages first, so that they stay in the cache while only sources
@@ -64,30 +108,48 @@ const RESOURCE_FOLDERS = ['assets/', 'config/', 'migrations/', 'public/', 'stati
 export const copyResources = (files: ProjectFiles): string[] =>
   files.those(...RESOURCE_FOLDERS).map((folder) => copyOwned(folder, undefined, folder));
 
-/** Returns the command line that starts a program in place of the shell, with folders in front of its PATH. */
-export function startWith(command: string, ...folders: string[]): string {
-  const path = folders.length === 0 ? '' : `export PATH="${folders.map((one) => `$PWD/${one}`).join(':')}:$PATH"; `;
+/** Returns the command line that starts a program in place of the shell. */
+export function startWith(command: string | Unclear): string | Unclear {
   // Several commands cannot take the place of their shell.
-  if (/[;&|<>`()\n]/.test(command)) return path + command;
-  return `${path}exec ${/^\w+=/.test(command) ? 'env ' : ''}${command}`;
+  if (typeof command !== 'string' || /[;&|<>`()\n]/.test(command)) return command;
+  return `exec ${/^\w+=/.test(command) ? 'env ' : ''}${command}`;
 }
 
-/** Makes the text of the Dockerfile. */
-export function dockerfileOf(project: Project, options: ProjectOptions): string {
-  const { build, final, command } = project;
+/** Returns the answer for a project whose program is a server, for a job; `example` is a command that a job could have. */
+export const serverOf = (project: string, example: string[]): Unclear => ({
+  unclear: `This looks like ${project}, which is a server, and a job runs to its end: name the command in the arguments of the job, such as ${JSON.stringify(example)}, or in a line "job: …" of a Procfile.`,
+});
+
+/** Returns the answer for a project that nothing says how to start; `file` would say it. */
+export const unstarted = (project: string, file: string, port: number | null): Unclear => ({
+  unclear: `This looks like ${project}, but nothing says how it is started: ${port === null ? 'name the command in the arguments of the job, ' : ''}add ${file}, or a Procfile with a line "${port === null ? 'job' : 'web'}: …".`,
+});
+
+/** Makes the text of the Dockerfile; `advice` says how it is made the project's own. */
+export function dockerfileOf(project: Project, options: ProjectOptions, advice: string): string {
+  const { build, final, workdir, folders = [] } = project;
+  const { port } = options;
   const check = options.isMachine ? [checkOf(project.programs)] : [];
   const stages = [
     ...(build === null ? [] : [`FROM ${build.image} AS build`, 'WORKDIR /app', ...check, ...build.lines, '']),
     `FROM ${final.image}`,
     'WORKDIR /app',
     ...(build === null ? check : []),
-    `ENV PORT=${options.port}`,
     ...final.lines,
-    `EXPOSE ${options.port}`,
+    ...(folders.length === 0 ? [] : [`ENV PATH=${folders.map((one) => path.posix.join('/app', one)).join(':')}:$PATH`]),
+    ...(port === null ? [] : [`ENV PORT=${port}`, `EXPOSE ${port}`]),
+    ...(workdir === undefined || workdir === '' ? [] : [`WORKDIR /app/${workdir}`]),
     `USER ${ACCOUNT}`,
-    `CMD ${JSON.stringify(['sh', '-c', command])}`,
+    ...commandOf(project, options),
   ];
-  return [`# Recognised by ${project.because}. To change it, commit it as Dockerfile.`, ...stages, ''].join('\n');
+  return [`# Recognised by ${project.because}. ${advice}`, ...stages, ''].join('\n');
+}
+
+/** Returns the instruction with the command; none where only the service names one. Throws RecognitionError where none does. */
+function commandOf({ command }: Project, { hasCommand }: ProjectOptions): string[] {
+  if (typeof command === 'string') return [`CMD ${JSON.stringify(['sh', '-c', command])}`];
+  if (hasCommand) return [];
+  throw new RecognitionError(command.unclear);
 }
 
 /** Returns the instruction that names the programs which a machine lacks. */

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { filesOf } from '#deployments/executor/checkout-files.ts';
 import { hostOf, newBuild, newContext } from '#runtimes/contract/fixture.ts';
 import { openBench, type DockerBench } from '#runtimes/docker/testing.ts';
+import { forApplication } from '#services/images/made-dockerfile.ts';
 import { makeDockerfile } from '#services/recognition/index.ts';
 import { NODE_IMAGE } from '#test/harness/docker-images.ts';
 
@@ -25,7 +26,7 @@ afterAll(async () => {
 
 test('the Dockerfile that is made builds, and its image runs without privileges on the port of the service', async () => {
   await cp(EXAMPLE, checkout, { recursive: true });
-  const options = { owner: 'owner', rootPath: '/', port: 3000, variables: [], isMachine: false };
+  const options = { owner: 'owner', rootPath: '/', ...forApplication(3000, false), variables: [], isMachine: false };
   const { text, ignore } = await makeDockerfile(filesOf(checkout), options);
   // The engine of the tests has an image with Node.js alone, and no registry of packages.
   const standing = text

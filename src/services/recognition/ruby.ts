@@ -1,11 +1,13 @@
 import {
   copyOwned,
   installing,
-  RecognitionError,
   run,
+  serverOf,
   startWith,
   type Project,
   type ProjectOptions,
+  type Unclear,
+  unstarted,
 } from '#services/recognition/project.ts';
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
 import { releaseFor } from '#services/recognition/versions.ts';
@@ -17,11 +19,7 @@ export async function recogniseRuby(files: ProjectFiles, options: ProjectOptions
   const own = (await files.read('.ruby-version')) || /^[ \t]*ruby[ \t]+['"]([^'"\n]+)['"]/m.exec(gems)?.[1];
   const release = releaseFor('ruby', own);
   const isRails = files.has('bin/') && /^[ \t]*(?:gem ['"])?rails\b/m.test(gems);
-  const start = (await files.procfile('web')) ?? startOf(files, gems, isRails);
-  if (start === null)
-    throw new RecognitionError(
-      'This looks like a project of Ruby (Gemfile), but nothing says how it is started: add a config.ru, or a Procfile with a line "web: …".',
-    );
+  const start = (await files.procfile(options)) ?? startOf(files, options, gems, isRails);
   const frozen = files.has('Gemfile.lock') ? ' && bundle config set --local frozen true' : '';
   const settings = `bundle config set --local path vendor/bundle && bundle config set --local without development:test${frozen}`;
   const assets =
@@ -30,6 +28,7 @@ export async function recogniseRuby(files: ProjectFiles, options: ProjectOptions
       : [];
   return {
     language: 'RUBY',
+    home: files,
     because: `Gemfile: Ruby ${release}${isRails ? ' with Rails' : ''}`,
     programs: ['ruby', 'bundle'],
     build: {
@@ -54,9 +53,14 @@ export async function recogniseRuby(files: ProjectFiles, options: ProjectOptions
   };
 }
 
-function startOf(files: ProjectFiles, gems: string, isRails: boolean): string | null {
+function startOf(files: ProjectFiles, { port }: ProjectOptions, gems: string, isRails: boolean): string | Unclear {
+  if (port === null && (isRails || files.has('config.ru')))
+    return serverOf(`a project of ${isRails ? 'Rails' : 'Rack'}`, ['bundle', 'exec', 'rake', 'report']);
   if (isRails) return 'bundle exec rails server --binding 0.0.0.0 --port "$PORT"';
-  if (!files.has('config.ru')) return files.has('app.rb') ? 'bundle exec ruby app.rb' : null;
+  if (!files.has('config.ru'))
+    return files.has('app.rb')
+      ? 'bundle exec ruby app.rb'
+      : unstarted('a project of Ruby (Gemfile)', port === null ? 'an app.rb' : 'a config.ru', port);
   if (/^[ \t]*(?:gem ['"])?puma\b/m.test(gems)) return 'bundle exec puma --bind "tcp://0.0.0.0:$PORT"';
   return 'bundle exec rackup --host 0.0.0.0 --port "$PORT"';
 }

@@ -3,6 +3,7 @@ import {
   copyResources,
   RecognitionError,
   run,
+  startWith,
   type Project,
   type ProjectOptions,
 } from '#services/recognition/project.ts';
@@ -13,17 +14,19 @@ export async function recogniseRust(files: ProjectFiles, options: ProjectOptions
   if (!files.has('Cargo.toml')) return null;
   const name = programOf(await files.toml('Cargo.toml'));
   const locked = files.has('Cargo.lock') ? ' --locked' : '';
-  const build = `cargo build --release${locked} --bin ${name} && mkdir -p out && cp target/release/${name} out/app`;
+  const build = `cargo build --release${locked} --bin ${name} && mkdir -p out && cp target/release/${name} out/`;
   return {
     language: 'RUST',
+    home: files,
     because: `Cargo.toml: Rust, program ${name}`,
     programs: ['cargo', 'cc'],
     build: {
       image: 'rust:1-bookworm',
       lines: ['COPY . ./', run(options, build, '/usr/local/cargo/registry')],
     },
-    final: { image: 'debian:bookworm-slim', lines: [copyOwned('/app/out/app', 'build'), ...copyResources(files)] },
-    command: 'exec ./app',
+    final: { image: 'debian:bookworm-slim', lines: [copyOwned('/app/out/', 'build', 'bin/'), ...copyResources(files)] },
+    folders: ['bin'],
+    command: startWith((await files.procfile(options)) ?? name),
   };
 }
 

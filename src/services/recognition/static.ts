@@ -1,4 +1,4 @@
-import { copyOwned, type Project, type Stage } from '#services/recognition/project.ts';
+import { copyOwned, type Project, type ProjectOptions, type Stage } from '#services/recognition/project.ts';
 import type { ProjectFiles } from '#services/recognition/project-files.ts';
 
 /** Server of files. Its program has no use for the capability of its file, which an account without privileges does not get. */
@@ -37,15 +37,17 @@ export function serving(copy: string, { isSinglePage }: { isSinglePage: boolean 
 }
 
 /** Recognises a folder of files for browsers by its `index.html`. */
-export async function recogniseStatic(files: ProjectFiles): Promise<Project | null> {
+export async function recogniseStatic(files: ProjectFiles, { port }: ProjectOptions): Promise<Project | null> {
   const [folder] = files.has('index.html')
     ? ['.']
     : (await files.list('public')).includes('index.html')
       ? ['public']
       : [];
-  if (folder === undefined) return null;
+  // Nothing in a folder of files runs to an end.
+  if (folder === undefined || port === null) return null;
   return {
     language: 'STATIC',
+    home: files,
     because: `${folder === '.' ? '' : 'public/'}index.html: files for browsers`,
     programs: ['caddy'],
     build: null,

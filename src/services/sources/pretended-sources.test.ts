@@ -44,7 +44,7 @@ test('what the fake runtime deploys asks neither repositories nor registries, an
   const first = await commitOf(remote.id);
   expect(first).toMatchObject({ deployed_commit_id: expect.stringMatching(/^[0-9a-f]{40}$/) });
   expect((await commitOf(local.id)).deployed_commit_contributor).not.toBe('fake');
-  ok(await admin.post(`/application/${remote.id}/deploy?wait=20`), 200);
+  ok(await admin.post(`/application/${remote.id}/deploy?wait=40`), 200);
   expect(await commitOf(remote.id)).toEqual(first);
 });
 

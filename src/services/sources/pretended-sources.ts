@@ -15,8 +15,8 @@ const hash = (algorithm: 'sha1' | 'sha256', ...parts: string[]): string =>
  * checkout of it is an empty folder.
  */
 export const createPretendedSources = (real: Real): Sources => ({
-  resolve: async (request) =>
-    isHere(request.url) ? real.resolve(request) : ((await real.findUploaded(request)) ?? commitOf(request)),
+  resolve: (request) => (isHere(request.url) ? real.resolve(request) : Promise.resolve(commitOf(request))),
+  findUploaded: (request) => real.findUploaded(request),
   checkout: async (request) => {
     if (isHere(request.url) || request.uploadedFor !== undefined) return real.checkout(request);
     await mkdir(request.directory, { recursive: true });

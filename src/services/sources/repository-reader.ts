@@ -5,7 +5,16 @@ import { RepositoryError, type RepositoryAddress, type RepositoryReader } from '
 
 type Sources = Pick<
   OrganizationSources,
-  'defaultBranch' | 'listCommits' | 'resolve' | 'readFile' | 'listFiles' | 'withFiles' | 'head' | 'heads' | 'changes'
+  | 'defaultBranch'
+  | 'listCommits'
+  | 'resolve'
+  | 'findUploaded'
+  | 'readFile'
+  | 'listFiles'
+  | 'withFiles'
+  | 'head'
+  | 'heads'
+  | 'changes'
 >;
 
 /** Creates the git reader of the endpoints, with their errors. */
@@ -14,6 +23,7 @@ export function createRepositoryReader(sources: Sources): RepositoryReader {
     defaultBranch: (request) => translated(request, sources.defaultBranch(request)),
     listCommits: (request) => translated(request, sources.listCommits(request)),
     resolve: (request) => translated(request, sources.resolve(request)),
+    findUploaded: (request) => sources.findUploaded(request),
     readFile: (request) => translated(request, sources.readFile(request)),
     listFiles: (request) => translated(request, sources.listFiles(request)),
     withFiles: (request, work) => translated(request, sources.withFiles(request, work)),
@@ -51,6 +61,7 @@ export const noRepositories: RepositoryReader = {
   defaultBranch: none,
   listCommits: none,
   resolve: none,
+  findUploaded: none,
   readFile: none,
   listFiles: none,
   withFiles: none,

@@ -46,9 +46,13 @@ export interface RepositoryReader {
   /** Returns the newest commits of the branch, newest first. */
   listCommits(address: RepositoryAddress & { limit: number }): Promise<RepositoryCommit[]>;
   /** Returns the commit at the head of the branch, or the named one. */
-  resolve(
-    address: RepositoryAddress & { commitId: string | null; serviceId?: string },
-  ): Promise<Omit<RepositoryCommit, 'email'>>;
+  resolve(address: RepositoryAddress & { commitId: string | null }): Promise<Omit<RepositoryCommit, 'email'>>;
+  /** Returns the commit if it is a folder that was uploaded for the service. */
+  findUploaded(request: {
+    organizationId: string;
+    serviceId: string;
+    commitId: string;
+  }): Promise<Omit<RepositoryCommit, 'email'> | undefined>;
   /** Returns the text of a file at the head of the branch; undefined if there is none. */
   readFile(address: RepositoryAddress & { path: string }): Promise<string | undefined>;
   /** Returns the paths of the files at the head of the branch. */

@@ -54,8 +54,8 @@ export function createOrganizationSources(platform: Platform, git: GitProgram) {
   const folders = new FolderStore(platform, git);
   return {
     defaultBranch: async (request: RepositoryAddress) => git.defaultBranch(await sourceOf(request)),
-    resolve: async (request: RepositoryAddress & { commitId: string | null; serviceId?: string }) =>
-      (await findUploadedCommit(platform.db, request)) ?? git.resolve(await sourceOf(request), request.commitId),
+    resolve: async (request: RepositoryAddress & { commitId: string | null }) =>
+      git.resolve(await sourceOf(request), request.commitId),
     /** Returns the commit if it is an uploaded folder of the service. */
     findUploaded: (request: Parameters<typeof findUploadedCommit>[1]) => findUploadedCommit(platform.db, request),
     checkout: async (

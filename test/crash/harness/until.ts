@@ -9,7 +9,7 @@ const LOOK_MS = 20;
 export async function until<T>(
   what: string | (() => unknown),
   look: () => T | Promise<T>,
-  timeoutMs = 30_000,
+  timeoutMs = 60_000,
   everyMs = LOOK_MS,
 ): Promise<NonNullable<Exclude<T, false>>> {
   for (const end = performance.now() + timeoutMs; ;) {

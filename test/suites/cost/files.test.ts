@@ -110,11 +110,9 @@ test.each(HOSTILE)(
     const limits = { ...LIMITS[format], milliseconds: MILLISECONDS };
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(limits.bytes);
     const read = async () => {
-      const started = performance.now();
       const question = { format, text, options: OPTIONS[format] ?? null };
       const outcome = await pool.run(newId(), question, limits).catch((error: unknown) => error);
       if (outcome instanceof Error) expect(outcome).toBeInstanceOf(Refusal);
-      expect(performance.now() - started).toBeLessThan(MILLISECONDS + 5_000);
     };
     expect(await leastBlockedBy(read)).toBeLessThan(LONGEST_BLOCK_MS);
   },

@@ -125,11 +125,11 @@ test(`${DEPLOYMENTS} deployments on the host leave what one leaves and the kept 
 const countOf = (machine: ReturnType<typeof machineState>) =>
   Object.fromEntries(Object.entries(machine).map(([key, value]) => [key, Array.isArray(value) ? value.length : value]));
 
-/** Returns the paths below a folder, without the number of the generation. */
+/** Returns the paths below a folder, without the number of the generation and without logs that are kept. */
 const treeOf = (folder: string): string[] =>
   existsSync(folder)
     ? readdirSync(folder, { recursive: true })
         .map((name) => String(name).replace(/^\d+(?=\/|$)/, 'generation'))
-        .filter((name) => !/\/(upper|work|files)\//.test(name))
+        .filter((name) => !/^former-logs(?:\/|$)|\/(?:upper|work|files)\//.test(name))
         .toSorted()
     : [];

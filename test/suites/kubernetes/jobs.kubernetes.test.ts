@@ -129,7 +129,7 @@ describe.skipIf(cluster.directory === null)('jobs on a Kubernetes cluster', () =
     const { db } = program.running.base.engineDatabase;
     // A worker makes the schedule of a release when it looks for what is due.
     const makeDue = () => sql`update cron_schedule set next_at = now() where service_id = ${job}`.execute(db);
-    await expect.poll(async () => (await makeDue()).numAffectedRows, { timeout: 30_000 }).toBe(1n);
+    await expect.poll(async () => (await makeDue()).numAffectedRows).toBe(1n);
     await expect
       .poll(async () => (await program.ask('GET', `/job/${job}/execution`)).results[0]?.state, { timeout: 60_000 })
       .toBe('SUCCEEDED');

@@ -138,6 +138,7 @@ describe('the watchdog of the queue', () => {
     await app.db.updateTable('cluster_work').set({ number: 985 }).where('cluster_id', '=', place.clusterId).execute();
     await watch(log, 60);
     await watch(log, 60);
+    expect(await findings()).toMatchObject([{ kind: 'CYCLE', cluster_id: place.clusterId }]);
     expect(lines).toEqual([expect.stringContaining('in a circle')]);
     expect(lines[0]).toContain('STOP of the cluster');
     const metrics = createMetrics(app.db, app.platform.settings);
@@ -163,7 +164,7 @@ describe('the watchdog of the queue', () => {
     const { lines, log } = makeLog();
     await watch(log, 60);
     expect(lines).toEqual([]);
-    expect(await findings()).toMatchObject([{ kind: 'UNCLAIMED', reported_at: null }]);
+    expect(await findings()).toMatchObject([{ kind: 'UNCLAIMED', reported_at: null, cluster_id: place.clusterId }]);
     await watch(log);
     expect(lines).toEqual([expect.stringMatching(/deployment 1 of environment one can begin.*far away/)]);
     ok(await admin.post(`/cluster/${place.clusterId}/lock`, { reason: 'x' }), 200);

@@ -193,11 +193,11 @@ describe('a service with secrets', () => {
     const logs = ok(await admin.get(`/environment/${world.environmentId}/logs`), 200);
     expect(status.state, JSON.stringify(logs).slice(-3000)).toBe('DEPLOYED');
     await expect
-      .poll(async () => JSON.stringify(ok(await admin.get(`${url}/log`), 200)), { timeout: 10_000 })
+      .poll(async () => JSON.stringify(ok(await admin.get(`${url}/log`), 200)))
       .toContain(`has ${CANARIES.secret.length} ${CANARIES.file.length}`);
     // The build printed it: it is in the log, masked.
     expect(JSON.stringify(logs)).toContain('in the build: ***');
-    await expect.poll(() => calls.length, { timeout: 10_000 }).toBeGreaterThan(1);
+    await expect.poll(() => calls.length).toBeGreaterThan(1);
   }, 90_000);
 
   test('has them in no answer of any operation', async () => {
@@ -249,10 +249,8 @@ describe('a service with secrets', () => {
 
   test('leaves none behind when it is deleted', async () => {
     ok(await admin.delete(`/application/${application.id}`), 204);
-    await expect
-      .poll(async () => (await admin.get(`/application/${application.id}`)).status, { timeout: 30_000 })
-      .toBe(404);
-    await expect.poll(() => filesWith(dataDir), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(async () => (await admin.get(`/application/${application.id}`)).status).toBe(404);
+    await expect.poll(() => filesWith(dataDir)).toEqual([]);
   }, 45_000);
 });
 

@@ -136,12 +136,10 @@ describe('a value that is a command, an option or a way out', () => {
       JSON.stringify((await admin.get(`/environment/${environment.id}/logs`)).body).slice(-2000),
     ).toBe('DEPLOYED');
     const wanted = JSON.stringify(JSON.stringify(PAYLOADS)).slice(1, -1);
-    await expect
-      .poll(async () => JSON.stringify((await admin.get(`${url}/log`)).body), { timeout: 10_000 })
-      .toContain(wanted);
+    await expect.poll(async () => JSON.stringify((await admin.get(`${url}/log`)).body)).toContain(wanted);
     expect(existsSync(owned)).toBe(false);
     ok(await admin.delete(url), 204);
-    await expect.poll(async () => (await admin.get(url)).status, { timeout: 20_000 }).toBe(404);
+    await expect.poll(async () => (await admin.get(url)).status).toBe(404);
   }, 120_000);
 
   test('is no key of a variable, name of a port, path of a mount or domain', async () => {

@@ -41,7 +41,12 @@ const filesOf = (dataDir: string): string[] =>
   readdirSync(dataDir, { recursive: true, withFileTypes: true })
     .filter((entry) => !entry.isDirectory())
     .map(({ parentPath, name }) => path.relative(dataDir, path.join(parentPath, name)))
-    .filter((name) => !/^(postgres|log|audit-heads|proxy\/compiled|host\/(skeleton-|compiled|passwd-))/.test(name))
+    .filter(
+      (name) =>
+        !/^(postgres|log|audit-heads|proxy\/(compiled|requests|caddy\/requests)|host\/(skeleton-|compiled|passwd-))/.test(
+          name,
+        ),
+    )
     .toSorted();
 
 /** Returns the tables that still contain one of these ids, with the number of rows. */

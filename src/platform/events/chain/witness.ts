@@ -1,5 +1,6 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { writeAtomically } from '#kernel/private-files.ts';
 
 /** Size in bytes from which the file is written anew, with one line for each organization. */
 const COMPACT_BYTES = 4 * 1024 * 1024;
@@ -40,8 +41,7 @@ export class Witness {
   }
 
   #compact(): void {
-    writeFileSync(`${this.#file}.new`, parse(this.#file).map(lineOf).join(''), { mode: 0o600 });
-    renameSync(`${this.#file}.new`, this.#file);
+    writeAtomically(this.#file, parse(this.#file).map(lineOf).join(''));
   }
 }
 

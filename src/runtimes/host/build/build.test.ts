@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newBuild, newContext } from '#runtimes/contract/fixture.ts';
@@ -67,6 +76,44 @@ RUN find . -type f | sort | sed 's/^/> /'; stat -c '> %a' mode.txt; cat inline.t
         '> 640',
         '> inline',
       ]);
+    });
+
+    test('a secret is a variable of the step that mounts it, and in nothing that is kept', async () => {
+      const value = 'token-3141';
+      host.write({
+        Dockerfile: `FROM x
+WORKDIR /app
+RUN --mount=type=secret,id=TOKEN,env=NPM_TOKEN --mount=type=secret,id=NONE,env=NONE printf %s "$NPM_TOKEN" | wc -c | sed 's/^/> /'; env | grep -c ^NONE | sed 's/^/> /'
+RUN env > variables; grep -c NPM_TOKEN variables | sed 's/^/> /'
+CMD ["true"]`,
+      });
+      const { log } = await host.build({ secretMounts: { TOKEN: value } });
+      const lines = log.split('\n').filter((line) => line.startsWith('> '));
+      expect(lines.map((line) => line.replaceAll(/[> ]/g, ''))).toEqual([String(value.length), '0', '0']);
+      const kept = readdirSync(join(host.dataDir, 'images'), { recursive: true, withFileTypes: true });
+      const texts = kept
+        .filter((entry) => entry.isFile())
+        .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'));
+      expect(texts.length).toBeGreaterThan(1);
+      expect([...texts, log].filter((text) => text.includes(value))).toEqual([]);
+    });
+
+    test('a secret that is required and not there, or that would be a file, fails the build and says what to do', async () => {
+      const build = (mount: string) => {
+        host.write({ Dockerfile: `FROM x\nWORKDIR /app\nRUN --mount=type=secret,id=TOKEN${mount} true\n` });
+        return host.build();
+      };
+      await expect(build(',env=TOKEN,required=true')).rejects.toThrow('The secret TOKEN is required');
+      await expect(build(',id=constructor,env=TOKEN,required=true')).rejects.toThrow(
+        'The secret constructor is required',
+      );
+      await expect(build('')).rejects.toThrow('add env=TOKEN, which makes a variable of the command');
+    });
+
+    test('a folder of PATH below WORKDIR is one of the image, for later steps', async () => {
+      const files = { told: '#!/bin/sh\necho "> told"\n' };
+      const dockerfile = 'FROM x\nWORKDIR /app\nCOPY --chmod=755 told bin/\nENV PATH=/app/bin:$PATH\nRUN told\n';
+      expect(await printed({ ...files, Dockerfile: dockerfile })).toEqual(['> told']);
     });
 
     test('.dockerignore leaves out what it names, for folders and for single files', async () => {
@@ -186,7 +233,7 @@ RUN ["sh", "-c", "echo \\"> exec $0\\"", "form"]`;
       expect(await error('COPY --from=nginx:1 /etc/nginx /app/')).toContain('--from=nginx:1 is no earlier stage');
       expect(await error('ADD https://example.com/x /app/')).toContain('download it with RUN');
       expect(await error('ADD a.tar.gz /app/')).toContain('unpack it with RUN');
-      expect(await error('RUN --mount=type=secret,id=x ls')).toContain('--mount=type=secret is not there');
+      expect(await error('RUN --mount=type=ssh ls')).toContain('--mount=type=ssh is not there');
       expect(await error('COPY --parents a b')).toContain('--parents is not there');
       host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nUSER node\nVOLUME /app/data' });
       const { log } = await host.build();
@@ -196,9 +243,7 @@ RUN ["sh", "-c", "echo \\"> exec $0\\"", "form"]`;
 
     test('a build that takes too long is ended with everything that it started', async () => {
       host.write({ Dockerfile: 'FROM x\nWORKDIR /app\nRUN sleep 1234.5 & sleep 1234.5' });
-      const start = Date.now();
       expect(await host.buildError({ timeoutSeconds: 1 })).toBe('The build did not end within 1 s.');
-      expect(Date.now() - start).toBeLessThan(6000);
       expect(commandLines().filter((line) => line.includes('1234.5'))).toEqual([]);
     });
 

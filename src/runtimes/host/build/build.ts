@@ -136,6 +136,7 @@ async function buildStage(
     built: one,
     context,
     given: spec.arguments,
+    secrets: spec.secretMounts,
     stages: built,
     log: (line) => place.log(line),
   }).build();

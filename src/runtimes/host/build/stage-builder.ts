@@ -11,6 +11,7 @@ import {
 } from '#runtimes/host/build/dockerfile.ts';
 import { parseHealth } from '#runtimes/host/build/health.ts';
 import type { StageTree } from '#runtimes/host/build/stage-tree.ts';
+import { secretMountOf, type SecretMount } from '#kernel/parsing/secret-mount.ts';
 import { expandWord, splitWords } from '#kernel/parsing/dockerfile-words.ts';
 import type { ImageConfig } from '#runtimes/host/images.ts';
 import { HOME, OURS } from '#runtimes/host/view/plan.ts';
@@ -64,6 +65,7 @@ export class StageBuilder {
   readonly #built: BuiltStage;
   readonly #context: BuildContext;
   readonly #given: Record<string, string>;
+  readonly #secrets: Record<string, string>;
   readonly #stages: (BuiltStage | undefined)[];
   readonly #log: (line: string) => void;
   readonly #arguments: Record<string, string | undefined> = {};
@@ -75,6 +77,7 @@ export class StageBuilder {
     built: BuiltStage;
     context: BuildContext;
     given: Record<string, string>;
+    secrets: Record<string, string>;
     stages: (BuiltStage | undefined)[];
     log: (line: string) => void;
   }) {
@@ -83,6 +86,7 @@ export class StageBuilder {
     this.#built = options.built;
     this.#context = options.context;
     this.#given = options.given;
+    this.#secrets = options.secrets;
     this.#stages = options.stages;
     this.#log = options.log;
   }
@@ -146,18 +150,45 @@ export class StageBuilder {
   }
 
   async #run(instruction: Instruction): Promise<void> {
+    const secrets: Record<string, string> = {};
     for (const mount of instruction.flags['mount'] ?? []) {
-      const type = /(?:^|,)type=([^,]+)/.exec(mount)?.[1] ?? 'bind';
-      if (type !== 'cache' && type !== 'tmpfs')
-        throw new RuntimeError(
-          'build_failed',
-          `RUN --mount=type=${type} is not there on this runtime; cache and tmpfs are.`,
-        );
-      this.#log(`--mount=type=${type}: an ordinary folder takes its place.`);
+      const secret = secretMountOf(mount);
+      if (secret) Object.assign(secrets, this.#secretOf(secret));
+      else this.#noteMount(mount);
     }
     const { env, workdir } = this.#built.config;
     const set = Object.entries(this.#arguments).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    await this.#built.tree.run(this.#runCommand(instruction), { HOME, ...Object.fromEntries(set), ...env }, workdir);
+    await this.#built.tree.run(
+      this.#runCommand(instruction),
+      { HOME, ...Object.fromEntries(set), ...env, ...secrets },
+      workdir,
+    );
+  }
+
+  #noteMount(mount: string): void {
+    const type = /(?:^|,)type=([^,]+)/.exec(mount)?.[1] ?? 'bind';
+    if (type !== 'cache' && type !== 'tmpfs')
+      throw new RuntimeError(
+        'build_failed',
+        `RUN --mount=type=${type} is not there on this runtime; cache, secret and tmpfs are.`,
+      );
+    this.#log(`--mount=type=${type}: an ordinary folder takes its place.`);
+  }
+
+  /** Returns the variable that a secret sets for one command. A file would be in a layer of the image. */
+  #secretOf({ id, env, isRequired }: SecretMount): Record<string, string> {
+    if (env === null)
+      throw new RuntimeError(
+        'build_failed',
+        `RUN --mount=type=secret,id=${id} makes a file, which is not there on this runtime: add env=${id}, which makes a variable of the command.`,
+      );
+    if (Object.hasOwn(this.#secrets, id)) return { [env]: this.#secrets[id]! };
+    if (isRequired)
+      throw new RuntimeError(
+        'build_failed',
+        `The secret ${id} is required, but the service has no variable of that name.`,
+      );
+    return {};
   }
 
   #runCommand({ json, text, heredocs }: Instruction): string[] {

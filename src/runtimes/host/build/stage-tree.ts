@@ -130,7 +130,11 @@ export class PlainStage implements StageTree {
     this.#changed = false;
     const account = uid === undefined ? {} : { uid, gid: uid };
     requireSuccess(
-      await runStep(this.#place, mapped[0]!, mapped.slice(1), { env: { ...env, HOME: home }, cwd, ...account }),
+      await runStep(this.#place, mapped[0]!, mapped.slice(1), {
+        env: { ...env, HOME: home, PATH: this.paths.map(env['PATH'] ?? '', 'PATH') },
+        cwd,
+        ...account,
+      }),
     );
   }
 

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
+import { makePrivate, writeAtomically } from '#kernel/private-files.ts';
 import type { HostParts } from '#runtimes/host/host-parts.ts';
 import { proxyVariables } from '#runtimes/tools/egress/rules.ts';
 import { startShim, stopShim } from '#runtimes/tools/shim/index.ts';
-import { makePrivate, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import type { Egress, TaskSpec } from '#runtimes/runtime.ts';
 
 const PROGRAM = new URL(import.meta.url.endsWith('.ts') ? './program.ts' : './program.js', import.meta.url).pathname;

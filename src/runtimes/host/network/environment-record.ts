@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makePrivate, readJson, writeAtomically } from '#kernel/private-files.ts';
 import { freeHost, freeSubnet, hostsFile } from '#runtimes/host/network/address-plan.ts';
 import type { Layout } from '#runtimes/host/layout.ts';
-import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** Network that the instances of an environment share, `environments/<id>/network.json`. */

@@ -1,10 +1,10 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { makePrivate, readJson, writeAtomically } from '#kernel/private-files.ts';
 import type { Layout } from '#runtimes/host/layout.ts';
 import { mainPort, type Attached, type Attachment, type InstanceNetwork } from '#runtimes/host/network/network.ts';
 import { readInstance } from '#runtimes/host/instance-record.ts';
 import type { Bind } from '#runtimes/host/view/plan.ts';
-import { makePrivate, readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 
 /** Default range of the ports for PORT, below the ports that the kernel gives to connections. */

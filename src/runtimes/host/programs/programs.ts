@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
+import { writeAtomically } from '#kernel/private-files.ts';
 import type { ImageConfig, ImageRecord } from '#runtimes/host/images.ts';
 import { NESTED_UID, serviceAccount, type Machine } from '#runtimes/host/machine.ts';
 import { OURS, type Bind } from '#runtimes/host/view/plan.ts';
-import { writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** Path below which a program of the machine may mount storage: paths below it work without namespaces, too. */
 const DATA = '/data';
@@ -106,7 +106,7 @@ export class MachinePrograms {
     const others = rows.filter((row) => row.split(':')[2] !== String(account));
     const own = `database:x:${account}:${account}::/:/usr/sbin/nologin`;
     // Running databases see the file that they started with.
-    writeAtomically(file, `${[...others, own].join('\n')}\n`, 0o644);
+    writeAtomically(file, `${[...others, own].join('\n')}\n`, { mode: 0o644 });
     return file;
   }
 

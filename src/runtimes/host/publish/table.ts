@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
+import { readJson, writeAtomically } from '#kernel/private-files.ts';
 import type { Upstream } from '#runtimes/router.ts';
 
 /** Port of this machine and the instances that it leads to. */

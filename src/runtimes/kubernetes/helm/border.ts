@@ -57,6 +57,8 @@ export class Border {
   readonly #scopes = new Map<string, Promise<string[]>>();
   /** Hooks that helm has created. */
   readonly hooks: Hook[] = [];
+  /** Awaited before a hook of this run is removed, such as to read its log. Must not throw. */
+  beforeHookGoes: (() => Promise<void>) | undefined;
   /** Reasons of refused requests, each once. */
   readonly refusals = new Set<string>();
 
@@ -227,6 +229,7 @@ export class Border {
     const headers = pick(request.headers, REQUEST_HEADERS);
     const path = query === undefined ? target.path : `${target.path}?${query}`;
     const method = request.method as Dispatcher.HttpMethod;
+    if (method === 'DELETE' && this.#isHook(target)) await this.beforeHookGoes?.();
     const said = await this.#cluster.connection.forward(method, path, { headers, body, signal: gone.signal });
     if (method === 'POST' && said.statusCode < 300) this.#noteHook(target, object);
     answer.writeHead(said.statusCode, pick(said.headers, ANSWER_HEADERS));
@@ -234,6 +237,10 @@ export class Border {
       // Helm ends its watches by closing them.
       if (!gone.signal.aborted) throw error;
     });
+  }
+
+  #isHook({ path }: Target): boolean {
+    return this.hooks.some(({ collection, name }) => path === `${collection}/${encodeURIComponent(name)}`);
   }
 
   #noteHook({ path, namespace }: Target, object: ChartObject | null): void {

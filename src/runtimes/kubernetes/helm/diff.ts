@@ -7,6 +7,7 @@ import { failureOf } from './failure.ts';
 import { differences } from './manifests.ts';
 import { KEEP_BYTES, runHelm } from './program.ts';
 import { listRevisions, upgradeArguments } from './release.ts';
+import { NOTHING_SEEN } from './watch.ts';
 
 /** Lines of a comparison that the log gets. */
 const MOST_LINES = 5_000;
@@ -30,7 +31,7 @@ export async function diffChart(cluster: Cluster, spec: ChartSpec, context: Runt
         `The manifests cannot be compared: helm tells more than ${KEEP_BYTES / 2 ** 20} MiB of the release. Split the chart.`,
       );
     if (exitCode === 0) return stdout;
-    throw failureOf(spec, stderr, { watched: { failed: null }, refusals: border.refusals });
+    throw failureOf(spec, stderr, { watched: NOTHING_SEEN, refusals: border.refusals });
   };
   try {
     const isThere = (await listRevisions(cluster, identity, hostname)).length > 0;

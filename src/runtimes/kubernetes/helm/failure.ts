@@ -1,5 +1,5 @@
 import { RuntimeError, type ChartSpec } from '#runtimes/runtime.ts';
-import type { Watched } from './watch.ts';
+import type { FailedPod, Watched } from './watch.ts';
 
 /** Characters of helm's error that people read. */
 const MOST_CHARACTERS = 2_000;
@@ -33,8 +33,8 @@ interface Seen {
   refusals: ReadonlySet<string>;
 }
 
-/** Explains why helm failed: what a pod lacked where one did not get ready, else helm's own words with a remedy. */
-export function failureOf(spec: ChartSpec, stderr: string, { watched: { failed }, refusals }: Seen): RuntimeError {
+/** Explains why helm failed: what a pod lacked where a hook failed or one did not get ready, else helm's own words with a remedy. */
+export function failureOf(spec: ChartSpec, stderr: string, { watched, refusals }: Seen): RuntimeError {
   const text = stderr
     .split('\n')
     .filter((line) => line.trim() !== '' && !line.startsWith('WARNING: '))
@@ -44,18 +44,38 @@ export function failureOf(spec: ChartSpec, stderr: string, { watched: { failed }
     .slice(0, MOST_CHARACTERS);
   const [refusal] = refusals;
   if (refusal !== undefined) return new RuntimeError('failed', `The chart ${spec.title} was refused: ${refusal}`);
-  if (!isTimeout(text) || failed === null) {
-    const remedy = REMEDIES.find(([pattern]) => pattern.test(text))?.[1];
-    const code = isTimeout(text) ? 'not_ready' : 'failed';
-    return new RuntimeError(code, [`The chart ${spec.title} was not applied: ${text}`, remedy ?? ''].join(' ').trim());
-  }
-  const quoted = failed.lines.slice(-LOG_LINES).map((line) => `  ${line.text}`);
-  const log = quoted.length > 0 ? `Last lines of its log:\n${quoted.join('\n')}` : 'It wrote no log.';
-  return new RuntimeError(
-    'not_ready',
-    `${failed.pod} of the chart ${spec.title} was not ready within ${spec.timeoutSeconds} s (timeout_sec): ${failed.why}. ${log}`,
-  ).withLines(failed.lines);
+  const hook = isOfHook(text) ? watched.failedHook : null;
+  if (hook !== null)
+    return ofPod('failed', `The hook ${hook.pod} of the chart ${spec.title} failed: ${hook.why}.`, hook, text);
+  const { failed } = watched;
+  if (isTimeout(text) && failed !== null)
+    return ofPod(
+      'not_ready',
+      `${failed.pod} of the chart ${spec.title} was not ready within ${spec.timeoutSeconds} s (timeout_sec): ${failed.why}.`,
+      failed,
+      text,
+    );
+  const remedy = REMEDIES.find(([pattern]) => pattern.test(text))?.[1];
+  const code = isTimeout(text) ? 'not_ready' : 'failed';
+  return new RuntimeError(code, [`The chart ${spec.title} was not applied: ${text}`, remedy ?? ''].join(' ').trim());
 }
+
+function ofPod(code: 'failed' | 'not_ready', problem: string, { lines }: FailedPod, text: string): RuntimeError {
+  const quoted = lines.slice(-LOG_LINES).map((line) => `  ${line.text}`);
+  const log = quoted.length > 0 ? `Last lines of its log:\n${quoted.join('\n')}` : 'It wrote no log.';
+  const left = isLeft(text) ? `The release before was not brought back completely: ${text}` : '';
+  return new RuntimeError(code, [problem, left, log].filter((part) => part !== '').join(' ')).withLines(lines);
+}
+
+/** Returns whether helm failed at a hook: `pre-upgrade hooks failed: …`, `failed post-install: …`. */
+const isOfHook = (text: string): boolean => /(?:pre|post)-\w+ hooks failed|failed (?:pre|post)-\w+:/.test(text);
+
+/**
+ * Returns whether something of a failed upgrade stands. Helm 3 also fails to take an upgrade back that a hook ended before it changed
+ * anything, if the chart has fewer objects than before (https://github.com/helm/helm/issues/13437): that is nothing.
+ */
+const isLeft = (text: string): boolean =>
+  text.includes('an error occurred while rolling back') && !text.includes('pre-upgrade hooks failed');
 
 const isTimeout = (text: string): boolean =>
   /timed out waiting|context deadline exceeded|would exceed context deadline|failed: .*not ready|BackoffLimitExceeded|DeadlineExceeded/.test(

@@ -24,7 +24,7 @@ import { failureOf } from './failure.ts';
 import { runHelm } from './program.ts';
 import { applyRoutes } from './routes.ts';
 import { scaleBack, stopChart } from './stop.ts';
-import { watchRelease, type Watched } from './watch.ts';
+import { NOTHING_SEEN, watchRelease, type Watched } from './watch.ts';
 
 /** Revisions that helm keeps; each has its manifest and values. */
 const KEPT_REVISIONS = 5;
@@ -171,7 +171,7 @@ async function upgrade(cluster: Cluster, border: Border, spec: ChartSpec, contex
   const { signal, log } = context;
   log(`Applying the chart ${spec.title} with helm.`);
   const watching = new AbortController();
-  const watched: Watched = { failed: null };
+  const watched: Watched = { ...NOTHING_SEEN };
   const watch = watchRelease(cluster, { border, spec, watched, log, signal: watching.signal });
   try {
     const { exitCode, stderr } = await runHelm(cluster.helm, upgradeArguments(spec), {
@@ -183,17 +183,15 @@ async function upgrade(cluster: Cluster, border: Border, spec: ChartSpec, contex
       // The release before has as long to get ready again.
       timeoutSeconds: 2 * spec.timeoutSeconds + MARGIN_SECONDS,
       onLine: (line, stream) => tellLine(line, stream, log),
+    }).finally(async () => {
+      watching.abort();
+      await watch;
     });
     if (exitCode !== 0) throw failureOf(spec, stderr, { watched, refusals: border.refusals });
   } catch (error) {
     if (isReplaced(context)) throw cancelled(error);
-    if (signal.aborted) {
-      throw await recoverFor(cancelled(signal.reason), cluster, border, spec, context);
-    }
+    if (signal.aborted) throw await recoverFor(cancelled(signal.reason), cluster, border, spec, context);
     throw error;
-  } finally {
-    watching.abort();
-    await watch;
   }
 }
 
@@ -250,5 +248,5 @@ async function recover(cluster: Cluster, border: Border, spec: ChartSpec, contex
     signal: context.signal,
     timeoutSeconds: RECOVER_SECONDS + MARGIN_SECONDS,
   });
-  if (exitCode !== 0) throw failureOf(spec, stderr, { watched: { failed: null }, refusals: border.refusals });
+  if (exitCode !== 0) throw failureOf(spec, stderr, { watched: NOTHING_SEEN, refusals: border.refusals });
 }

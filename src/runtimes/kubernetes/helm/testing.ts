@@ -18,7 +18,7 @@ export function findTestHelm(): string {
 export const WEB_CHART: Record<string, string> = {
   'Chart.yaml': 'apiVersion: v2\nname: web\nversion: 1.0.0\n',
   'values.yaml':
-    'text: plain\nreplicas: 1\nisBroken: false\ndelay: 0\nlookup: null\nhook: null\nservers: [{port: 1}, {port: 2}]\n',
+    'text: plain\nreplicas: 1\nisBroken: false\ndelay: 0\nlookup: null\nhook: null\nhookPolicy: before-hook-creation\nservers: [{port: 1}, {port: 2}]\n',
   'templates/web.yaml': `
 apiVersion: apps/v1
 kind: Deployment
@@ -101,7 +101,7 @@ apiVersion: batch/v1
 kind: Job
 metadata:
   name: "{{ $.Release.Name }}-hook"
-  annotations: {helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-delete-policy: before-hook-creation}
+  annotations: {helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-delete-policy: "{{ $.Values.hookPolicy }}"}
 spec:
   backoffLimit: 0
   template:

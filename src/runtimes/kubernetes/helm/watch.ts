@@ -15,38 +15,51 @@ const MOST_HOOK_LINES = 2_000;
 
 /** Last trouble that was seen: helm takes the pods away before it ends. */
 export interface Watched {
-  failed: { pod: string; why: string; lines: LogLine[] } | null;
+  /** Pod that did not get ready. */
+  failed: FailedPod | null;
+  failedHook: FailedPod | null;
+}
+
+export const NOTHING_SEEN: Watched = { failed: null, failedHook: null };
+
+export interface FailedPod {
+  pod: string;
+  why: string;
+  lines: LogLine[];
 }
 
 export interface Watching {
-  border: Pick<Border, 'hooks'>;
+  border: Pick<Border, 'hooks' | 'beforeHookGoes'>;
   spec: ChartSpec;
   watched: Watched;
   log(line: string): void;
   signal: AbortSignal;
 }
 
-/** Tells why pods do not get ready and what hooks write, until the signal is aborted. Helm says neither. Never throws. */
+/**
+ * Tells why pods do not get ready and what hooks write, until the signal is aborted. Helm says neither. Hooks are read once more when
+ * helm removes them, and when it has ended. Never throws.
+ */
 export async function watchRelease(cluster: Cluster, watching: Watching): Promise<void> {
   const told = new Set<string>();
-  const hookLines = new Map<string, number>();
   const tellOnce = (line: string) => {
     if (told.has(line)) return;
     told.add(line);
     watching.log(line);
   };
-  for (;;) {
-    try {
-      await look(cluster, watching, tellOnce);
-      await tellHooks(cluster, watching, hookLines);
-      await sleep(LOOK_MS, undefined, { signal: watching.signal });
-    } catch (error) {
-      if (watching.signal.aborted) return;
-      // Helm goes on, and tells by itself whether the cluster is away.
-      tellOnce(`The pods of the chart cannot be looked at: ${(error as Error).message}`);
-      await sleep(LOOK_MS, undefined, { signal: watching.signal }).catch(() => undefined);
-    }
+  // Helm goes on, and tells by itself whether the cluster is away.
+  const tellFailure = (error: unknown) =>
+    tellOnce(`The pods of the chart cannot be looked at: ${(error as Error).message}`);
+  const hookLines = new Map<string, number>();
+  let reading = Promise.resolve();
+  const readHooks = () => (reading = reading.then(() => tellHooks(cluster, watching, hookLines)).catch(tellFailure));
+  watching.border.beforeHookGoes = readHooks;
+  while (!watching.signal.aborted) {
+    await look(cluster, watching, tellOnce).catch(tellFailure);
+    await readHooks();
+    await sleep(LOOK_MS, undefined, { signal: watching.signal }).catch(() => undefined);
   }
+  await readHooks();
 }
 
 async function look(cluster: Cluster, { spec, watched }: Watching, tell: (line: string) => void): Promise<void> {
@@ -85,6 +98,7 @@ async function tellHooks(
     const lines = await lastLinesOf(cluster, pod, MOST_HOOK_LINES);
     for (const { text } of lines.slice(told.get(name) ?? 0)) log(`hook ${name}: ${text}`);
     told.set(name, lines.length);
-    if (pod.status?.phase === 'Failed') watched.failed = { pod: name, why: troubleOf(pod) ?? 'it failed', lines };
+    if (pod.status?.phase !== 'Failed') continue;
+    watched.failedHook = { pod: name, why: troubleOf(pod) ?? 'it failed', lines };
   }
 }

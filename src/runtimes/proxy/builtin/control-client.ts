@@ -16,6 +16,17 @@ export const isAway = (error: unknown): boolean => AWAY.has((error as NodeJS.Err
  * Throws `isAway` if none serves, the error of the socket, or an error if no answer comes within `timeoutMs`.
  */
 export async function askProxy(directory: string, message: ControlRequest, timeoutMs: number): Promise<ControlAnswer> {
+  const serving = (await askProxies(directory, message, timeoutMs)).findLast((answer) => answer.serving);
+  if (!serving) throw Object.assign(new Error(`No proxy runs in ${directory}.`), { code: 'ENOENT' });
+  return serving;
+}
+
+/** Sends a message to all proxies of a folder, and returns the answers of those that live. */
+export async function askProxies(
+  directory: string,
+  message: ControlRequest,
+  timeoutMs: number,
+): Promise<ControlAnswer[]> {
   // On Linux the path goes through the folder's descriptor: a socket's name is limited to 108 bytes.
   const folder = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   const place = process.platform === 'linux' ? `/proc/self/fd/${folder}` : directory;
@@ -29,9 +40,7 @@ export async function askProxy(directory: string, message: ControlRequest, timeo
   } finally {
     closeSync(folder);
   }
-  const serving = [...asked.values()].findLast((answer) => answer?.serving);
-  if (!serving) throw Object.assign(new Error(`No proxy runs in ${directory}.`), { code: 'ENOENT' });
-  return serving;
+  return [...asked.values()].filter((answer) => answer !== null);
 }
 
 const waiting = (directory: string, asked: Map<string, unknown>): string[] =>

@@ -2,7 +2,7 @@ import { createServer } from '#kernel/node-http.ts';
 import type { IncomingMessage, Server } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { RuntimeError } from '#runtimes/runtime.ts';
-import type { ControlAnswer, ControlRequest, ProxyStatus } from '#runtimes/proxy/builtin/protocol.ts';
+import type { ControlAnswer, ControlRequest, ProxyRequests, ProxyStatus } from '#runtimes/proxy/builtin/protocol.ts';
 import type { RouteFiles } from '#runtimes/proxy/route-files.ts';
 import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
 import type { Upstreams } from '#runtimes/proxy/builtin/upstreams.ts';
@@ -12,11 +12,12 @@ export interface ControlParts {
   files: RouteFiles;
   upstreams: Upstreams;
   status(): ProxyStatus;
+  requests(): ProxyRequests;
   /** Returns whether the proxy accepts new connections. */
   isServing(): boolean;
 }
 
-type Done = { status?: ProxyStatus };
+type Done = { status?: ProxyStatus; requests?: ProxyRequests };
 
 /** Performs a request of the control plane. The disk is written first, so that a restart never knows less than was confirmed. */
 async function perform(parts: ControlParts, request: ControlRequest): Promise<Done> {
@@ -35,6 +36,8 @@ async function perform(parts: ControlParts, request: ControlRequest): Promise<Do
     case 'drained':
       await parts.upstreams.drained(request.upstreams, request.timeoutMs);
       return {};
+    case 'requests':
+      return { requests: parts.requests() };
     case 'status':
       return { status: parts.status() };
   }

@@ -6,10 +6,11 @@ import type { Dispatcher } from 'undici';
 import { answerError } from '#runtimes/proxy/builtin/answers.ts';
 import { hasBody } from '#runtimes/proxy/builtin/admission.ts';
 import { answerFields, requestFields, trailerFields, valuesOf } from '#runtimes/proxy/builtin/headers.ts';
-import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
+import type { HostRoute, RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
 import { ConnectFailed } from '#runtimes/proxy/builtin/upstreams.ts';
 import type { UpstreamState } from '#runtimes/proxy/builtin/upstreams.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
+import { countRequest, VISITOR_LEFT } from '#runtimes/proxy/requests.ts';
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -39,6 +40,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #admitted: Admitted;
   readonly #host: string;
   readonly #hasBody: boolean;
+  readonly #startedAt = performance.now();
+  /** Route of the host, once the request was sent on. */
+  #route: HostRoute | undefined;
   readonly #tried: UpstreamState[] = [];
   #upstream: UpstreamState | undefined;
   #controller: Controller | undefined;
@@ -70,6 +74,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
     response.on('close', () => {
       if (!response.writableFinished) this.#abandon();
+      this.#count(response.headersSent ? response.statusCode : VISITOR_LEFT);
     });
     if (this.#hasBody) this.#takeBody();
     this.#forward();
@@ -161,6 +166,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#answer(502, `The service at ${this.#host} ${why}.`);
   }
 
+  #count(status: number): void {
+    // Caddy cannot tell how websockets end: neither proxy counts them.
+    if (this.#route && !this.#admitted.onUpgrade)
+      countRequest(this.#route.requests, status, performance.now() - this.#startedAt);
+  }
+
   #mayRepeat(): boolean {
     const { request, onUpgrade } = this.#admitted;
     return !this.#repeated && !onUpgrade && !this.#hasBody && SAFE.has(request.method!);
@@ -170,6 +181,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #forward(): void {
     const route = this.#table.find(this.#host);
     if (!route) return this.#answer(404, `There is no service at ${this.#host}.`);
+    this.#route = route;
     const upstream = route.pick(this.#tried);
     if (!upstream) return this.#answer(503, `The service at ${this.#host} is not running.`);
     this.#tried.push(upstream);

@@ -8,7 +8,8 @@ import type {
   ServerStreamResponseOptions,
 } from 'node:http2';
 import { answerFields, fieldMap, requestFields, trailerFields } from '#runtimes/proxy/builtin/headers.ts';
-import type { RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
+import type { HostRoute, RouteTable } from '#runtimes/proxy/builtin/route-table.ts';
+import { countRequest, VISITOR_LEFT } from '#runtimes/proxy/requests.ts';
 import type { UpstreamState } from '#runtimes/proxy/builtin/upstreams.ts';
 import type { Visit } from '#runtimes/proxy/builtin/visits.ts';
 
@@ -37,6 +38,7 @@ export async function forwardCall(table: RouteTable, call: Call): Promise<void> 
   if (!route) return answer(call, 404, UNIMPLEMENTED, `There is no service at ${host}.`);
   if (route.protocol !== 'GRPC')
     return answer(call, 505, UNIMPLEMENTED, `The service at ${host} is spoken to in HTTP/1.1.`);
+  countAtEnd(call, route);
   const tried: UpstreamState[] = [];
   for (let upstream = route.pick(tried); upstream; upstream = route.pick(tried)) {
     tried.push(upstream);
@@ -51,6 +53,15 @@ export async function forwardCall(table: RouteTable, call: Call): Promise<void> 
   }
   const why = tried.length === 0 ? 'is not running' : 'takes no connections';
   answer(call, tried.length === 0 ? 503 : 502, UNAVAILABLE, `The service at ${host} ${why}.`);
+}
+
+/** Counts a call once it is over, by its status of HTTP: that of gRPC is a trailer of an answer with 200. */
+function countAtEnd({ stream }: Call, { requests }: HostRoute): void {
+  const startedAt = performance.now();
+  stream.once('close', () => {
+    const status = stream.headersSent ? Number(stream.sentHeaders[':status']) : VISITOR_LEFT;
+    countRequest(requests, status, performance.now() - startedAt);
+  });
 }
 
 /** Connects to an upstream; returns null on failure. */

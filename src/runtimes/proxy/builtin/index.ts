@@ -4,17 +4,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { isWithin } from '#kernel/addresses.ts';
+import { readJson, writeAtomically } from '#kernel/private-files.ts';
 import { withStartLock } from '#kernel/start-lock.ts';
 import { unsupportedCertificates } from '#runtimes/router.ts';
-import type { CertificateStatus, RouteEntry, Router, Upstream } from '#runtimes/router.ts';
+import type { CertificateStatus, RequestCounts, RouteEntry, Router, Upstream } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { ensureCompiled } from '#runtimes/tools/shim/compiled.ts';
 import { readShim, readShimLog, replaceProcess, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
-import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
-import { askProxy, isAway } from '#runtimes/proxy/builtin/control-client.ts';
+import { askProxies, askProxy, isAway } from '#runtimes/proxy/builtin/control-client.ts';
+import { addRequests, COUNTS_FOLDER, readLeftRequests, type Snapshot } from '#runtimes/proxy/builtin/request-counts.ts';
 import { fingerprintOf } from '#runtimes/proxy/builtin/fingerprint.ts';
 import { RETIRE, UP } from '#runtimes/proxy/builtin/protocol.ts';
 import { connectionAdvice, openFilesLimit } from '#runtimes/proxy/descriptors.ts';
+import { countOn } from '#runtimes/proxy/requests.ts';
 import { DEFAULT_LIMITS } from '#runtimes/proxy/limits.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 import type { ControlAnswer, ControlRequest, ProxyConfig, ProxyStatus } from '#runtimes/proxy/builtin/protocol.ts';
@@ -40,6 +42,8 @@ export interface RouterOptions {
 /** Milliseconds until a proxy that died is running again under its shim. */
 const AWAY_MS = 15_000;
 const ENDING_MS = 10_000;
+/** Milliseconds for the answer about requests. */
+const COUNT_MS = 10_000;
 const RETIRE_MS = 300_000;
 /** File with the port that was chosen when the setting is 0. */
 const PORT_FILE = 'port.json';
@@ -227,6 +231,17 @@ class ProxyRouter implements Router {
 
   async certificates(hosts: string[]): Promise<CertificateStatus[]> {
     return unsupportedCertificates(hosts);
+  }
+
+  requests(): Promise<RequestCounts | null> {
+    return countOn<Snapshot>(join(this.#directory, COUNTS_FOLDER), async (last) => {
+      const answers = await askProxies(this.#directory, { do: 'requests' }, COUNT_MS).catch((error: unknown) => {
+        throw new RuntimeError('failed', `The proxy does not answer: ${(error as Error).message}`, error);
+      });
+      const living = answers.flatMap((answer) => (answer.ok && answer.requests ? [answer.requests] : []));
+      // Read last: a process that ended meanwhile has left its counts by now.
+      return addRequests(last, [...living, ...readLeftRequests(this.#directory, last)]);
+    });
   }
 
   async close(): Promise<void> {

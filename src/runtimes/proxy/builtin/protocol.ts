@@ -1,3 +1,4 @@
+import type { Tally } from '#runtimes/tools/tally.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
 import type { RouteEntry, Upstream } from '#runtimes/router.ts';
 
@@ -6,11 +7,12 @@ export type ControlRequest =
   | { do: 'set'; serviceId: string; generation: number; routes: RouteEntry[] }
   | { do: 'remove'; serviceId: string }
   | { do: 'drained'; upstreams: Upstream[]; timeoutMs: number }
+  | { do: 'requests' }
   | { do: 'status' };
 
 /** Answer on the control socket. `serving`: the proxy accepts new connections; one that is just starting, or was replaced, does not. */
 export type ControlAnswer =
-  | { ok: true; serving: boolean; status?: ProxyStatus }
+  | { ok: true; serving: boolean; status?: ProxyStatus; requests?: ProxyRequests }
   | { ok: false; serving: boolean; code: 'superseded' | 'refused' | 'failed'; message: string };
 
 /** Settings that the proxy was started with. Another control plane adopts a running proxy only if they are all equal. */
@@ -37,6 +39,13 @@ export interface ProxyStatus {
   connections: number;
   /** Number of requests under way. */
   underWay: number;
+}
+
+/** Requests that one process of the proxy has counted since its start. */
+export interface ProxyRequests {
+  /** Name of the process among all that ever run. */
+  run: string;
+  services: [serviceId: string, tally: Tally][];
 }
 
 /**

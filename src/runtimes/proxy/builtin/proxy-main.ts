@@ -2,6 +2,7 @@
  * Entry point of a node's reverse proxy: `node proxy-main.ts <directory> <ProxyConfig as JSON>`. It is a separate process with its last
  * routes on disk, so that traffic flows while the control plane restarts.
  */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
@@ -10,6 +11,7 @@ import { createControlServer } from '#runtimes/proxy/builtin/control-server.ts';
 import { controlSocket, controlSockets, RETIRE, UP } from '#runtimes/proxy/builtin/protocol.ts';
 import type { ProxyConfig, ProxyStatus } from '#runtimes/proxy/builtin/protocol.ts';
 import { surviveFaults } from '#runtimes/proxy/builtin/faults.ts';
+import { leaveRequests } from '#runtimes/proxy/builtin/request-counts.ts';
 import { createProxyServer } from '#runtimes/proxy/builtin/proxy-server.ts';
 import { connectionsFor, openFilesLimit } from '#runtimes/proxy/descriptors.ts';
 import { RouteFiles } from '#runtimes/proxy/route-files.ts';
@@ -51,7 +53,9 @@ async function main(): Promise<void> {
     const { port } = server.address() as AddressInfo;
     return { config, pid: process.pid, port, services: table.size, connections, underWay: upstreams.underWay() };
   };
-  const control = createControlServer({ table, files, upstreams, status, isServing: () => server.listening });
+  const run = randomUUID();
+  const requests = () => ({ run, services: table.requests });
+  const control = createControlServer({ table, files, upstreams, status, requests, isServing: () => server.listening });
   await removeDead();
   // The control socket opens before the routes are read, so that no change is missed; the event loop does not run in between.
   await once(control.listen(controlSocket(process.pid)), 'listening');
@@ -59,8 +63,12 @@ async function main(): Promise<void> {
   await once(server.listen({ fd: LISTENER }), 'listening');
   console.log(`${UP} on ${config.host}:${status().port}, ${table.size} service(s)`);
   const leave = () => {
-    rmSync(controlSocket(process.pid), { force: true });
-    process.exit(0);
+    try {
+      leaveRequests('.', requests());
+      rmSync(controlSocket(process.pid), { force: true });
+    } finally {
+      process.exit(0);
+    }
   };
   const within = (ms: number) => {
     setTimeout(leave, ms);

@@ -1,5 +1,6 @@
 import type { RouteEntry } from '#runtimes/router.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
+import { emptyTally, type Tally } from '#runtimes/tools/tally.ts';
 import type { ServiceRoutes } from '#runtimes/proxy/route-files.ts';
 import type { Upstreams, UpstreamState } from '#runtimes/proxy/builtin/upstreams.ts';
 
@@ -8,12 +9,15 @@ export class HostRoute {
   readonly serviceId: string;
   readonly protocol: RouteEntry['protocol'];
   readonly upstreams: UpstreamState[];
+  /** Requests of the service so far, over all its hosts and changes. */
+  readonly requests: Tally;
   #turn = 0;
 
-  constructor(serviceId: string, protocol: RouteEntry['protocol'], upstreams: UpstreamState[]) {
+  constructor(serviceId: string, protocol: RouteEntry['protocol'], upstreams: UpstreamState[], requests: Tally) {
     this.serviceId = serviceId;
     this.protocol = protocol;
     this.upstreams = upstreams;
+    this.requests = requests;
   }
 
   /** Returns the next upstream in turn that was not tried yet; those that just refused a connection come last. */
@@ -41,7 +45,7 @@ function normalizeHost(header: string): string {
 /** Table of hosts and their upstreams. A change of a service replaces all its hosts in one step of the event loop. */
 export class RouteTable {
   readonly #hosts = new Map<string, HostRoute>();
-  readonly #services = new Map<string, { generation: number; hosts: string[] }>();
+  readonly #services = new Map<string, { generation: number; hosts: string[]; requests: Tally }>();
   readonly #upstreams: Upstreams;
 
   constructor(upstreams: Upstreams) {
@@ -50,6 +54,11 @@ export class RouteTable {
 
   get size(): number {
     return this.#services.size;
+  }
+
+  /** Requests of all services so far. */
+  get requests(): [serviceId: string, tally: Tally][] {
+    return [...this.#services].map(([serviceId, { requests }]) => [serviceId, requests]);
   }
 
   find(hostHeader: string): HostRoute | undefined {
@@ -76,14 +85,15 @@ export class RouteTable {
     this.check(service);
     const { serviceId, generation, routes } = service;
     const byHost = Map.groupBy(routes, (route) => normalizeHost(route.host));
+    const requests = this.#services.get(serviceId)?.requests ?? emptyTally();
     const old = this.#take(serviceId);
     for (const [host, entries] of byHost) {
       const upstreams = entries.flatMap((entry) =>
         entry.upstreams.map((upstream) => this.#upstreams.acquire(upstream)),
       );
-      this.#hosts.set(host, new HostRoute(serviceId, entries[0]!.protocol, upstreams));
+      this.#hosts.set(host, new HostRoute(serviceId, entries[0]!.protocol, upstreams, requests));
     }
-    this.#services.set(serviceId, { generation, hosts: [...byHost.keys()] });
+    this.#services.set(serviceId, { generation, hosts: [...byHost.keys()], requests });
     for (const upstream of old) upstream.release();
   }
 

@@ -80,7 +80,7 @@ async function visit(host: string) {
 /** Waits until a host has its certificate and is served with it, which is a moment later. */
 async function untilServed(host: string): Promise<void> {
   await untilState(host, 'ISSUED');
-  await expect.poll(() => visit(host).then(({ status }) => status, String), { timeout: 20_000 }).toBe(200);
+  await expect.poll(() => visit(host).then(({ status }) => status, String)).toBe(200);
 }
 
 test('a host that asks for a certificate gets one, is served over HTTPS, and HTTP leads there', async () => {
@@ -142,7 +142,7 @@ test('HTTPS is back after Caddy was killed, with the certificate that it had', a
   await untilState(host, 'ISSUED');
   const pid = router.pid!;
   process.kill(pid, 'SIGKILL');
-  await expect.poll(() => visit(host).then(({ status }) => status, String), { timeout: 20_000 }).toBe(200);
+  await expect.poll(() => visit(host).then(({ status }) => status, String)).toBe(200);
   expect(router.pid).not.toBe(pid);
   expect((await statusOf(host)).state).toBe('ISSUED');
 });

@@ -1,8 +1,10 @@
 import { join } from 'node:path';
 import { isIPv6 } from 'node:net';
 import { ADMIN_HOST, ADMIN_SOCKET } from '#runtimes/proxy/caddy/admin.ts';
+import { COUNTED, requestLog, requestLogs, UNCOUNTED } from '#runtimes/proxy/caddy/request-log.ts';
 import type { CaddyFeatures } from '#runtimes/proxy/caddy/program.ts';
 import type { ProxyLimits } from '#runtimes/proxy/limits.ts';
+import type { OwnedRoute } from '#runtimes/proxy/route-files.ts';
 import type { RouteEntry, Upstream } from '#runtimes/router.ts';
 
 /** HTTPS of the proxy, for hosts that ask for a certificate. */
@@ -34,7 +36,7 @@ export interface ConfigInput {
   /** True if reports of Go's HTTP server are written to `serverLog`. */
   reportsServer: boolean;
   limits: ProxyLimits;
-  routes: readonly RouteEntry[];
+  routes: readonly OwnedRoute[];
   /** Upstreams without a route that still have requests; Caddy counts only upstreams in its configuration. */
   retiring: readonly string[];
 }
@@ -101,7 +103,7 @@ const rolledFile = (filename: string) => ({
   roll_gzip: false,
 });
 
-/** Requests are not logged: their paths may carry secrets of visitors. */
+/** Requests are logged without what visitors send: their paths may carry secrets. */
 const loggingOf = (directory: string, reportsServer: boolean) => ({
   logs: {
     default: {
@@ -117,6 +119,7 @@ const loggingOf = (directory: string, reportsServer: boolean) => ({
       // The answers of authorities to challenges are logged under the part that solves them.
       include: ['tls', 'http.acme_client'],
     },
+    requests: requestLog(directory),
     ...(reportsServer ? { server: serverReports(directory) } : {}),
   },
 });
@@ -136,9 +139,11 @@ function httpServer(input: ConfigInput, secure: ReadonlySet<string>) {
   const takesHttp2 = plain.some(({ protocol }) => protocol === 'GRPC');
   return {
     ...serverBase(input, input.port),
+    logs: requestLogs(plain),
     protocols: ['h1', ...(takesHttp2 ? ['h2c'] : [])],
     automatic_https: { disable: true },
     routes: [
+      { handle: [UNCOUNTED] },
       ...refusals(),
       withoutUpgrade(),
       ...visitorRoutes(input, input.port),
@@ -152,21 +157,21 @@ function httpServer(input: ConfigInput, secure: ReadonlySet<string>) {
 
 function httpsServer(input: ConfigInput, https: HttpsOptions, secure: readonly string[]) {
   const hosts = new Set(secure);
+  const routes = input.routes.filter(({ host }) => hosts.has(host));
   return {
     ...serverBase(input, https.port),
+    logs: requestLogs(routes),
     protocols: ['h1', 'h2', ...(input.features.http3 ? ['h3'] : [])],
     automatic_https: { disable: true },
     // The handshake fails for a name without a certificate.
     tls_connection_policies: [{ match: { sni: secure } }],
     strict_sni_host: true,
     routes: [
+      { handle: [UNCOUNTED] },
       ...refusals(),
       withoutUpgrade(),
       ...visitorRoutes(input, PUBLIC_HTTPS_PORT),
-      ...hostRoutes(
-        input,
-        input.routes.filter(({ host }) => hosts.has(host)),
-      ),
+      ...hostRoutes(input, routes),
       unknownHost(),
     ],
   };
@@ -264,13 +269,13 @@ function visitorRoutes({ trustedProxies }: ConfigInput, port: number): object[] 
 }
 
 /** Builds a route for each host; several entries of one host share its requests among all their upstreams. */
-function hostRoutes(input: ConfigInput, routes: readonly RouteEntry[]): object[] {
+function hostRoutes(input: ConfigInput, routes: readonly OwnedRoute[]): object[] {
   return [...Map.groupBy(routes, ({ host }) => host)].map(([host, entries]) => {
     const upstreams = entries.flatMap((entry) => entry.upstreams.map(dialOf));
     return {
       match: [{ host: [host, `${host}.`] }],
       terminal: true,
-      handle: [upstreams.length > 0 ? forwardTo(input, entries[0]!.protocol, upstreams) : nothingServes()],
+      handle: [COUNTED, upstreams.length > 0 ? forwardTo(input, entries[0]!.protocol, upstreams) : nothingServes()],
     };
   });
 }

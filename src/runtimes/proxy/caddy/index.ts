@@ -3,17 +3,24 @@ import { mkdirSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import { readJson, writeAtomically } from '#kernel/private-files.ts';
 import { withStartLock } from '#kernel/start-lock.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
-import type { CertificateStatus, RouteEntry, Router, Upstream } from '#runtimes/router.ts';
+import type { CertificateStatus, RequestCounts, RouteEntry, Router, Upstream } from '#runtimes/router.ts';
 import { AdminApi, isAway, type PresentConfig, type UpstreamCount } from '#runtimes/proxy/caddy/admin.ts';
 import { CertificateReader } from '#runtimes/proxy/caddy/certificates.ts';
 import { bracketed, buildConfig, dialOf, RETIRING, type HttpsOptions } from '#runtimes/proxy/caddy/config.ts';
 import * as processes from '#runtimes/proxy/caddy/process.ts';
 import { featuresOf, type CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
+import {
+  createRequestFolder,
+  readRequestLog,
+  requestFolder,
+  type LogPosition,
+} from '#runtimes/proxy/caddy/request-log.ts';
+import { countOn } from '#runtimes/proxy/requests.ts';
 import { DEFAULT_LIMITS, type ProxyLimits } from '#runtimes/proxy/limits.ts';
 import { RouteStore } from '#runtimes/proxy/caddy/route-store.ts';
-import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 export interface CaddyOptions {
   /** Folder of the node's proxy: routes in `routes/`, everything of Caddy in `caddy/`. */
@@ -49,6 +56,7 @@ const portFile = (directory: string): string => join(directory, 'port.json');
 /** Starts Caddy as this node's proxy, or adopts the one that runs in the folder. Throws RuntimeError `failed`. */
 export async function createCaddyRouter(options: CaddyOptions): Promise<CaddyRouter> {
   mkdirSync(caddyFolder(options.directory), { recursive: true, mode: 0o700 });
+  createRequestFolder(caddyFolder(options.directory));
   const router = new CaddyRouter({ ...options, directory: realpathSync(options.directory) });
   await router.start();
   return router;
@@ -153,6 +161,12 @@ export class CaddyRouter implements Router {
     const { error } = this.#https;
     if (error === null) return found;
     return found.map((status) => ({ ...status, state: 'FAILED', lastError: error }));
+  }
+
+  requests(): Promise<RequestCounts | null> {
+    return countOn<LogPosition>(requestFolder(this.#directory), (last) =>
+      readRequestLog(this.#directory, last, this.#routes.serviceIds),
+    );
   }
 
   async close(): Promise<void> {

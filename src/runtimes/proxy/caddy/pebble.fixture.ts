@@ -86,7 +86,7 @@ async function end(child: ChildProcess): Promise<void> {
 }
 
 async function untilAnswers(port: number): Promise<void> {
-  for (const deadline = Date.now() + 20_000; ;) {
+  for (const deadline = Date.now() + 60_000; ;) {
     const sent = request({ host: '127.0.0.1', port, path: '/dir', rejectUnauthorized: false, agent: false });
     sent.end();
     const answered = await once(sent, 'response').then(

@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readJson, writeAtomically } from '#kernel/private-files.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { AdminApi, isAway } from '#runtimes/proxy/caddy/admin.ts';
 import type { CaddyProgram } from '#runtimes/proxy/caddy/program.ts';
 import { readShim, readShimLog, startShim, stopShim } from '#runtimes/tools/shim/index.ts';
-import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /** Milliseconds until a Caddy that died runs again under its shim, and until a started one answers. */
 export const AWAY_MS = 15_000;

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readJson, writeAtomically } from '#kernel/private-files.ts';
 import { withStartLock } from '#kernel/start-lock.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { dialOf } from '#runtimes/proxy/caddy/config.ts';
-import { comparedHost, RouteFiles, type ServiceRoutes } from '#runtimes/proxy/route-files.ts';
+import { comparedHost, RouteFiles, type OwnedRoute, type ServiceRoutes } from '#runtimes/proxy/route-files.ts';
 import type { RouteEntry } from '#runtimes/router.ts';
-import { readJson, writeAtomically } from '#runtimes/tools/shim/state.ts';
 
 /**
  * Routes of all services, in memory and on disk. A change is checked against the disk and written there while no other process of this
@@ -42,9 +42,15 @@ export class RouteStore {
     return this.#services.size;
   }
 
+  get serviceIds(): string[] {
+    return [...this.#services.keys()];
+  }
+
   /** All routes by host, in the form used for comparison: the order is the same in every process. */
-  get routes(): RouteEntry[] {
-    const all = [...this.#services.values()].flatMap(({ routes }) => routes);
+  get routes(): OwnedRoute[] {
+    const all = [...this.#services.values()].flatMap(({ serviceId, routes }) =>
+      routes.map((route) => ({ ...route, serviceId })),
+    );
     return all.sort((a, b) => (a.host < b.host ? -1 : a.host > b.host ? 1 : 0));
   }
 

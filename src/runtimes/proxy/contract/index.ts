@@ -4,6 +4,7 @@ import { describeGrpc } from '#runtimes/proxy/contract/grpc.ts';
 import { describeHandover } from '#runtimes/proxy/contract/handover.ts';
 import { describeHostileUpstreams } from '#runtimes/proxy/contract/hostile-upstreams.ts';
 import { describeHostileVisitors } from '#runtimes/proxy/contract/hostile-visitors.ts';
+import { describeRequests } from '#runtimes/proxy/contract/requests.ts';
 import { describeRoutes } from '#runtimes/proxy/contract/routes.ts';
 import { ProxyHouse } from '#runtimes/proxy/contract/setup.ts';
 import type { ProxyContract } from '#runtimes/proxy/contract/setup.ts';
@@ -40,6 +41,7 @@ export function describeProxyContract(name: string, start: StartProxy, options: 
     }, timeout);
 
     describe('routes', () => describeRoutes(contract));
+    describe('requests', () => describeRequests(contract));
     describe('handover', () => describeHandover(contract));
     describe('forwarding', () => describeForwarding(contract));
     describe('websockets', () => describeWebSockets(contract));

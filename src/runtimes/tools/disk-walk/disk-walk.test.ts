@@ -95,9 +95,7 @@ test('a tree that takes longer than its time is answered with what was counted, 
 test('a measurement that takes longer than all may ends with what is known, and an aborted one throws', async () => {
   for (let n = 0; n < 5000; n++) file(`${n}`, 0);
   const trees = Array.from({ length: 5000 }, (_, n) => ({ key: `tree ${n}`, paths: [folder] }));
-  const begun = performance.now();
   const sizes = await measureTrees(trees, never, { allSeconds: 1 });
-  expect(performance.now() - begun).toBeLessThan(10_000);
   expect(sizes.size).toBeLessThan(5000);
   await expect(measureTrees(trees, AbortSignal.abort(new Error('enough')))).rejects.toThrow();
 });

@@ -91,9 +91,10 @@ describe('Git LFS', () => {
   });
 
   test('that takes more disk than a checkout may is not asked for', async () => {
-    const { id, server } = await withLarge('too-large', ['content'], {});
+    const { id, server } = await withLarge('too-large', ['x'.repeat(3 << 20)], {});
     await using _ = server;
-    const disk = { mostBytes: 'content'.length - 1, reservedBytes: 0 };
+    // More than the rest of the checkout takes, however long that is measured.
+    const disk = { mostBytes: 2 << 20, reservedBytes: 0 };
     const limited = new Git({ localRoots: [], request, disk });
     const asking = limited.checkout(from(`${server.url}/too-large`), id, path.join(out, 'too-large'), () => undefined);
     await expect(asking).rejects.toThrow('they take more disk than the operator allows a checkout.');

@@ -3,12 +3,12 @@ import { closeSync, constants, mkdirSync, openSync, readFileSync } from 'node:fs
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readJson } from '#kernel/private-files.ts';
 import { RuntimeError } from '#runtimes/runtime.ts';
 import { ensureCompiled } from '#runtimes/tools/shim/compiled.ts';
 import { isRunning, readBootId, sendSignal, signalProcess } from '#runtimes/tools/shim/identity.ts';
 import {
   HELD_STATUS,
-  readJson,
   SOCKET_NAME,
   stateFile,
   type Replacement,

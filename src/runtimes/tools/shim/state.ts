@@ -1,4 +1,3 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProcessIdentity } from '#runtimes/tools/shim/identity.ts';
 import type { ProbeTarget } from '#runtimes/tools/shim/probe.ts';
@@ -85,33 +84,6 @@ export const SOCKET_NAME = 'control';
 /** Exit status of a shim whose folder another one uses. */
 export const HELD_STATUS = 75;
 
-/** Replaces a file so that a reader sees the old content or the new one, never a part. A failure leaves no file behind. */
-export function writeAtomically(path: string, content: string, mode = 0o600): void {
-  const temporary = `${path}.${process.pid}.new`;
-  try {
-    writeFileSync(temporary, content, { mode });
-    renameSync(temporary, path);
-  } catch (error) {
-    rmSync(temporary, { force: true });
-    throw error;
-  }
-}
-
 /** Returns whether an error means a full disk: work that only records state continues without it. */
 export const isDiskFull = (error: unknown): boolean =>
   ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
-
-/** Reads a JSON file; null if absent. */
-export function readJson<T>(path: string): T | null {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8')) as T;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
-}
-
-/** Makes a directory that only this account can read, and its parents. */
-export function makePrivate(directory: string): void {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-}

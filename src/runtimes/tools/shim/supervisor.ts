@@ -1,3 +1,4 @@
+import { writeAtomically } from '#kernel/private-files.ts';
 import { maskOf } from '#kernel/secrets-mask.ts';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Child, killGroup, type ChildEnd } from '#runtimes/tools/shim/child.ts';
@@ -8,7 +9,6 @@ import {
   isDiskFull,
   logFile,
   stateFile,
-  writeAtomically,
   type Replacement,
   type ShimConfig,
   type ShimState,

@@ -1,4 +1,5 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
+import { preparedRead } from '#platform/database/prepared.ts';
 
 /** Lists and locks the environment's variables with the key of an output, and the service's present outputs. */
 export const listInTheWay = (
@@ -60,15 +61,18 @@ export const deleteOutputs = (db: Database, scope: Scope, ids: string[]) =>
     .where('id', '=', sql<string>`any(${ids}::uuid[])`)
     .execute();
 
-/** Lists the outputs of an environment's services; with a deployment only the outputs of that deployment. */
+/** Lists the outputs of an environment's services; with a deployment only the outputs of that deployment. Every deployment asks for them. */
 export const listOutputs = (db: Database, scope: Scope, environmentId: string, deploymentId: string | null) =>
+  selectOutputs(db, scope.organizationId, environmentId, deploymentId);
+
+const selectOutputs = preparedRead((db, organizationId: string, environmentId: string, deploymentId: string | null) =>
   db
     .selectFrom('variable')
     .leftJoin('service', 'service.id', 'variable.service_id')
     .selectAll('variable')
     .select(['service.name as service_name', 'service.kind as service_kind'])
-    .where('variable.organization_id', '=', scope.organizationId)
+    .where('variable.organization_id', '=', organizationId)
     .where('variable.environment_id', '=', environmentId)
     .where('variable.output_of', 'is not', null)
-    .$if(deploymentId !== null, (query) => query.where('variable.output_deployment', '=', deploymentId))
-    .execute();
+    .where(sql<boolean>`(${deploymentId}::uuid is null or variable.output_deployment = ${deploymentId}::uuid)`),
+);

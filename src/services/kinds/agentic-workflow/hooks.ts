@@ -1,6 +1,6 @@
 import { maskOf } from '#kernel/secrets-mask.ts';
 import { newId } from '#kernel/ids.ts';
-import { ParsingError, readFileOf } from '#kernel/parsing/index.ts';
+import { ParsingError, readShapeOf } from '#kernel/parsing/index.ts';
 import type { Execution, KindHooks, ServiceSnapshot } from '#deployments/index.ts';
 import type { Context } from '#platform/context.ts';
 import { findMcpServer } from '#resources/mcp-server/index.ts';
@@ -89,9 +89,7 @@ async function recordOutputs(
 async function answerOf({ organizationId, outcomes }: Execution): Promise<string | null> {
   const text = outcomes.at(-1)?.end.output ?? null;
   if (text === null) return null;
-  const shape = { result: 'text' } as const;
-  const read = readFileOf(organizationId, 'json-shape', { name: 'The output', text }, { shape });
-  const answer = (await read.catch(unlessBusy)) as { result?: string } | null;
+  const answer = await readShapeOf(organizationId, { name: 'The output', text }, { result: 'text' }).catch(unlessBusy);
   return answer?.result ?? text;
 }
 

@@ -63,7 +63,7 @@ describe('the webhook of an agentic workflow', () => {
     const run = ok(await call(workflow, { alert: 'disk is full' }, { 'webhook-id': 'call-1' }), 202);
     expect(ok(await call(workflow, { alert: 'disk is full' }, { 'webhook-id': 'call-1' }), 202)).toEqual(run);
     const history = () => admin.get(`/agenticWorkflow/${workflow.id}/deploymentHistoryV2`);
-    await expect.poll(async () => (await history()).body.results[0]?.status, { timeout: 20_000 }).toBe('DEPLOYED');
+    await expect.poll(async () => (await history()).body.results[0]?.status).toBe('DEPLOYED');
     expect((await history()).body.results).toHaveLength(1);
 
     const environment = ok(await admin.get(`/environment/${run.environment_id}`), 200);
@@ -154,7 +154,7 @@ describe('the webhook of an agentic workflow', () => {
     onTestFinished(() => engine.runtime.onTask('*', null));
     const run = ok(await call(workflow), 202);
     const history = () => admin.get(`/agenticWorkflow/${workflow.id}/deploymentHistoryV2`);
-    await expect.poll(async () => (await history()).body.results[0]?.status, { timeout: 20_000 }).toBe('DEPLOYED');
+    await expect.poll(async () => (await history()).body.results[0]?.status).toBe('DEPLOYED');
     expect(found).toEqual(['/quarterdeck/answer/work', '1-private', '1-private/read.me', 'in confidence']);
     const tasks = engine.runtime.tasksOf(run.agentic_workflow_id);
     const log = ok(await admin.get(`/environment/${run.environment_id}/logs`), 200);
@@ -170,7 +170,7 @@ describe('the webhook of an agentic workflow', () => {
     const workflow = await makeWorkflow(admin, { project_repositories: [{ url: 'http://127.0.0.1:9/gone.git', branch: 'main' }] }); // prettier-ignore
     const run = ok(await call(workflow), 202);
     const history = () => admin.get(`/agenticWorkflow/${workflow.id}/deploymentHistoryV2`);
-    await expect.poll(async () => (await history()).body.results[0]?.status, { timeout: 20_000 }).toMatch(/ERROR/);
+    await expect.poll(async () => (await history()).body.results[0]?.status).toMatch(/ERROR/);
     expect(engine.runtime.tasksOf(run.agentic_workflow_id)).toEqual([]);
   });
 
@@ -179,7 +179,7 @@ describe('the webhook of an agentic workflow', () => {
     const workflow = await makeWorkflow(admin, { docker_fragment: 'RUN echo made > /made' });
     const run = ok(await call(workflow), 202);
     const history = () => admin.get(`/agenticWorkflow/${workflow.id}/deploymentHistoryV2`);
-    await expect.poll(async () => (await history()).body.results[0]?.status, { timeout: 20_000 }).toBe('DEPLOYED');
+    await expect.poll(async () => (await history()).body.results[0]?.status).toBe('DEPLOYED');
     const [task] = engine.runtime.tasksOf(run.agentic_workflow_id);
     expect(task!.image).not.toContain('acme/agent');
     expect(JSON.stringify(ok(await admin.get(`/environment/${run.environment_id}/logs`), 200))).toContain(`Built ${task!.image}`); // prettier-ignore
@@ -200,7 +200,7 @@ describe('the webhook of an agentic workflow', () => {
     await app.db.updateTable('cluster').set({ runtime: 'host' }).where('organization_id', '=', admin.organizationId).execute(); // prettier-ignore
     const run = ok(await call(workflow), 202);
     const history = () => admin.get(`/agenticWorkflow/${workflow.id}/deploymentHistoryV2`);
-    await expect.poll(async () => (await history()).body.results[0]?.status, { timeout: 20_000 }).toBe('DEPLOYED');
+    await expect.poll(async () => (await history()).body.results[0]?.status).toBe('DEPLOYED');
     const [task] = engine.runtime.tasksOf(run.agentic_workflow_id);
     expect(task!.image).not.toContain('acme/agent');
     expect(task!.egress!.rules.map(({ host }) => host)).toEqual(['127.0.0.1']);

@@ -1,7 +1,8 @@
 import type { BuildRecipe, DeployableKind, PlannedService } from '#deployments/index.ts';
 import type { ApplicationSpec } from '#services/kinds/application/spec.ts';
 import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts';
-import { DOCKERFILE, madeIfAbsent, USUAL_PORT } from '#services/images/made-dockerfile.ts';
+import { forApplication, keyOfMade, madeIfAbsent, USUAL_PORT, type MadeFor } from '#services/images/made-dockerfile.ts';
+import { DOCKERFILE } from '#services/recognition/index.ts';
 import { rolloutOf } from '#services/workload/long-running.ts';
 import { toWorkload } from '#services/workload/workload.ts';
 
@@ -27,8 +28,7 @@ export const applicationDeployment: DeployableKind<ApplicationSpec> = {
         image: null,
       };
     const { git_repository: git, dockerfile_path, docker_target_build_stage } = service.spec;
-    // A Dockerfile that is made has the port in it, which is in no commit.
-    const source = dockerfile_path ?? `:${portOf(service.spec)}`;
+    const source = dockerfile_path ?? keyOfMade(madeFor(service.spec));
     const buildKey = buildKeyOf(service, shared, git, commit, source, docker_target_build_stage);
     if (last?.image && last.buildKey === buildKey)
       return {
@@ -48,7 +48,7 @@ export const applicationDeployment: DeployableKind<ApplicationSpec> = {
   },
   build: (service, { organizationId, runtime }): BuildRecipe => {
     const spec = service.spec;
-    const options = { organizationId, runtime, port: portOf(spec) };
+    const options = { organizationId, runtime, ...madeFor(spec) };
     return {
       rootPath: spec.git_repository.root_path,
       dockerfilePath: spec.dockerfile_path ?? DOCKERFILE,
@@ -62,6 +62,8 @@ export const applicationDeployment: DeployableKind<ApplicationSpec> = {
     toWorkload(service, service.spec, identity, image, variables, options),
 };
 
-/** Returns the port that the program is told to listen on. */
-const portOf = ({ ports }: ApplicationSpec): number =>
-  (ports.find(({ is_default }) => is_default) ?? ports[0])?.internal_port ?? USUAL_PORT;
+/** Returns what decides a Dockerfile that is made: the port that the program is told to listen on, and whether it has its own command. */
+function madeFor({ ports, entrypoint, arguments: words }: ApplicationSpec): MadeFor {
+  const port = (ports.find(({ is_default }) => is_default) ?? ports[0])?.internal_port ?? USUAL_PORT;
+  return forApplication(port, Boolean(entrypoint) || words.length > 0);
+}

@@ -68,9 +68,7 @@ async function ended(job: TestJob, count: number): Promise<any[]> {
 }
 
 const running = (job: TestJob, count: number) =>
-  expect
-    .poll(async () => (await statesOf(job)).filter((state) => state === 'RUNNING').length, { timeout: 15_000 })
-    .toBe(count);
+  expect.poll(async () => (await statesOf(job)).filter((state) => state === 'RUNNING').length).toBe(count);
 
 describe('a cron job', () => {
   test('is deployed without being run, and is run when it is due, with the values of then', async () => {
@@ -149,9 +147,7 @@ describe('a cron job', () => {
       expect(await ended({ ...job, admin }, 1)).toMatchObject([{ event: 'CRON', state: 'SUCCEEDED' }]);
       await setRole(role_id);
       expect((await end(admin, job)).status).toBeLessThan(300);
-      await expect
-        .poll(async () => (await engine.executions.look(), scheduleOf(job)), { timeout: 15_000 })
-        .toBeUndefined();
+      await expect.poll(async () => (await engine.executions.look(), scheduleOf(job))).toBeUndefined();
     },
   );
 
@@ -210,7 +206,7 @@ describe('a cron job', () => {
     await makeDue(job);
     await running(job, 1);
     ok(await admin.delete(job.url), 204);
-    await expect.poll(async () => (await admin.get(job.url)).status, { timeout: 15_000 }).toBe(404);
+    await expect.poll(async () => (await admin.get(job.url)).status).toBe(404);
     expect(engine.runtime.leftovers({ serviceId: job.id } as never)).toEqual([]);
   });
 
@@ -439,10 +435,10 @@ describe('a run that loses one worker after the other', () => {
     await makeDue(job);
     await running(job, 1);
     await killWorker(job, 4);
-    await expect.poll(() => pickupsOf(job), { timeout: 15_000 }).toBe(5);
-    await expect.poll(() => pickupsOf(job), { timeout: 15_000 }).toBe(0);
+    await expect.poll(() => pickupsOf(job)).toBe(5);
+    await expect.poll(() => pickupsOf(job)).toBe(0);
     await killWorker(job);
-    await expect.poll(() => pickupsOf(job), { timeout: 15_000 }).toBe(1);
+    await expect.poll(() => pickupsOf(job)).toBe(1);
     await makeDue(job);
     await engine.executions.look();
     expect(await statesOf(job)).toEqual(['RUNNING']);
@@ -554,7 +550,7 @@ test('long runs of one organization leave room for those of others, over all wor
   }
   const count = async () =>
     (await Promise.all(jobs.map(statesOf))).flat().filter((state) => state === 'RUNNING').length;
-  await expect.poll(count, { timeout: 15_000 }).toBe(most);
+  await expect.poll(count).toBe(most);
   await Promise.all([engine.executions, ...workers].map((worker) => worker.look()));
   expect(await count()).toBe(most);
   await makeDue(quick);
@@ -570,11 +566,9 @@ test('a deployment whose worker goes leaves what it executes running for the nex
   const job = await makeJob(admin);
   order(engine, job, { seconds: 2, lines: ['begins'] });
   ok(await admin.post(`${job.url}/deploy`), 200);
-  await expect.poll(() => engine.runtime.tasksOf(job.id).length, { timeout: 15_000 }).toBe(1);
+  await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(1);
   await engine.restart();
-  await expect
-    .poll(async () => ok(await admin.get(`${job.url}/status`), 200).state, { timeout: 15_000 })
-    .toBe('DEPLOYED');
+  await expect.poll(async () => ok(await admin.get(`${job.url}/status`), 200).state).toBe('DEPLOYED');
   expect(engine.runtime.tasksOf(job.id)).toHaveLength(1);
   expect(await executionsOf(job)).toMatchObject([{ state: 'SUCCEEDED', attempts: 1 }]);
 });

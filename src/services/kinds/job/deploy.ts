@@ -8,10 +8,13 @@ import type {
   StepName,
 } from '#deployments/index.ts';
 import type { FrozenVariable } from '#deployments/model/variables.ts';
-import { commandOf, type JobEvent } from '#services/kinds/job/schedule.ts';
+import { commandOf, JOB_EVENTS, type JobEvent, type JobSchedule } from '#services/kinds/job/schedule.ts';
 import { MAX_DURATION_SECONDS } from '#services/kinds/job/schema.ts';
+import type { JobBuild } from '#services/kinds/job/source.ts';
 import type { JobSpec } from '#services/kinds/job/spec.ts';
 import { buildKeyOf, buildLimits, whyBuilt } from '#services/images/build-key.ts';
+import { forJob, keyOfMade, madeIfAbsent, type MadeFor } from '#services/images/made-dockerfile.ts';
+import { DOCKERFILE } from '#services/recognition/index.ts';
 import { splitWords } from '#services/workload/workload.ts';
 
 /** Path in the checkout of a Dockerfile that stands in the configuration. */
@@ -40,15 +43,16 @@ export const jobDeployment: DeployableKind<JobSpec> = {
       steps: [...made.steps, ...lastSteps(action, runs)],
     };
   },
-  build: (service) => {
+  build: (service, { organizationId, runtime }) => {
     const { source, git_repository: git } = service.spec;
     if ('image' in source) throw new Error(`${service.name} runs an image of a registry: there is nothing to build.`);
     const { dockerfile_path: path, dockerfile_raw: raw, docker_target_build_stage: targetStage } = source.docker;
     return {
       rootPath: git!.root_path,
-      ...(raw === null
-        ? { dockerfilePath: path ?? 'Dockerfile' }
-        : { dockerfilePath: OWN_DOCKERFILE, dockerfile: raw }),
+      ...(raw === null ? { dockerfilePath: path ?? DOCKERFILE } : { dockerfilePath: OWN_DOCKERFILE, dockerfile: raw }),
+      ...(isMade(source.docker)
+        ? { dockerfile: madeIfAbsent(git!, { organizationId, runtime, ...madeFor(service.spec.schedule) }) }
+        : {}),
       targetStage,
       ...buildLimits(service),
     };
@@ -94,6 +98,18 @@ export const jobDeployment: DeployableKind<JobSpec> = {
   },
 };
 
+/** Tells whether the Dockerfile of a job is made where its repository has none. */
+const isMade = (docker: JobBuild): boolean => docker.dockerfile_path === null && docker.dockerfile_raw === null;
+
+/** Returns what decides a Dockerfile that is made: whether each event has a command, or only that of deployments has none. */
+function madeFor(schedule: JobSchedule): MadeFor {
+  const lacking = JOB_EVENTS.filter((event) => {
+    const command = commandOf(schedule, event);
+    return command && !command.entrypoint && command.arguments.length === 0;
+  });
+  return forJob(lacking.length === 0, lacking.join() === 'START');
+}
+
 const EVENT_OF: Record<Exclude<DeploymentAction, 'RUN'>, JobEvent | undefined> = {
   DEPLOY: 'START',
   STOP: 'STOP',
@@ -128,15 +144,10 @@ function makeImage(
     return { steps: [], image: resolved.image ?? null, buildKey: null, reason: whyTaken(resolved, last) };
   const { commit } = resolved;
   const { dockerfile_path, dockerfile_raw, docker_target_build_stage } = source.docker;
-  const buildKey = buildKeyOf(
-    service,
-    shared,
-    git!,
-    commit,
-    dockerfile_path,
-    dockerfile_raw,
-    docker_target_build_stage,
-  );
+  const recipe = isMade(source.docker)
+    ? [keyOfMade(madeFor(service.spec.schedule)), null]
+    : [dockerfile_path, dockerfile_raw];
+  const buildKey = buildKeyOf(service, shared, git!, commit, ...recipe, docker_target_build_stage);
   if (last?.image && last.buildKey === buildKey)
     return {
       steps: [],

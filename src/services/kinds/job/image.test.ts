@@ -57,7 +57,7 @@ test('is deployed with a tag that its registry has now, where it follows the ima
   const url = `/organization/${admin.organizationId}/job/deploy`;
   ok(await admin.post(url, { image_name: 'acme/other', tag: '3.0' }), 400);
   ok(await admin.post(url, { image_name: 'acme/migrate', tag: '3.0' }), 200);
-  await expect.poll(() => engine.runtime.tasksOf(job.id).length, { timeout: 15_000 }).toBe(2);
+  await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(2);
   expect(ok(await admin.get(job.url), 200).source.image.tag).toBe('3.0');
 });
 
@@ -78,7 +78,7 @@ test('a delete that is best effort goes on where its event fails', async () => {
   await deploy(job);
   order(engine, job, { exitCode: 1 });
   ok(await job.admin.delete(`${job.url}?skipReconcile=true`), 204);
-  await expect.poll(async () => (await job.admin.get(job.url)).status, { timeout: 15_000 }).toBe(404);
+  await expect.poll(async () => (await job.admin.get(job.url)).status).toBe(404);
   expect(engine.runtime.tasksOf(job.id)).toHaveLength(2);
 });
 

@@ -149,7 +149,7 @@ describe('a lifecycle job', () => {
     order(engine, job, { seconds: null });
     ok(await admin.post(`${job.url}/deploy`), 200);
     await expect
-      .poll(async () => ok(await admin.get(`${job.url}/status`), 200), { timeout: 15_000 })
+      .poll(async () => ok(await admin.get(`${job.url}/status`), 200))
       .toMatchObject({
         state: 'EXECUTING',
         status_details: { action: 'DEPLOY', status: 'EXECUTING' },
@@ -168,9 +168,7 @@ describe('a lifecycle job', () => {
     const job = await makeJob(admin);
     order(engine, job, { seconds: null }, {});
     ok(await admin.post(`${job.url}/deploy`), 200);
-    await expect
-      .poll(async () => ok(await admin.get(`${job.url}/status`), 200).state, { timeout: 15_000 })
-      .toBe('EXECUTING');
+    await expect.poll(async () => ok(await admin.get(`${job.url}/status`), 200).state).toBe('EXECUTING');
     await expect.poll(() => engine.runtime.tasksOf(job.id).length).toBe(1);
     ok(await admin.post(`/environment/${job.environmentId}/cancelDeployment`, { force_cancel: true }), 200);
     expect(await executionsOf(job)).toMatchObject([{ state: 'CANCELED' }]);
@@ -225,11 +223,9 @@ describe('a lifecycle job', () => {
     expect(engine.runtime.tasksOf(job.id).at(-1)).toMatchObject({ arguments: ['down'], image });
     order(engine, job, { exitCode: 1 }, {});
     ok(await admin.delete(job.url), 204);
-    await expect
-      .poll(async () => ok(await admin.get(`${job.url}/status`), 200).state, { timeout: 15_000 })
-      .toBe('DELETE_ERROR');
+    await expect.poll(async () => ok(await admin.get(`${job.url}/status`), 200).state).toBe('DELETE_ERROR');
     ok(await admin.delete(job.url), 204);
-    await expect.poll(async () => (await admin.get(job.url)).status, { timeout: 15_000 }).toBe(404);
+    await expect.poll(async () => (await admin.get(job.url)).status).toBe(404);
     expect(engine.runtime.tasksOf(job.id).at(-1)).toMatchObject({ arguments: ['destroy'], image });
     expect(engine.runtime.leftovers({ serviceId: job.id } as never)).toEqual([]);
   });
@@ -290,7 +286,7 @@ describe('one event of a job', () => {
     expect(await deploy(job, '&forceEvent=CRON')).toMatchObject({ service_deployment_status: 'NEVER_DEPLOYED' });
     expect(engine.runtime.tasksOf(job.id)).toMatchObject([{ arguments: ['report'], outputPath: null }]);
     ok(await admin.delete(job.url), 204);
-    await expect.poll(async () => (await admin.get(job.url)).status, { timeout: 15_000 }).toBe(404);
+    await expect.poll(async () => (await admin.get(job.url)).status).toBe(404);
     expect(engine.runtime.leftovers({ serviceId: job.id } as never)).toEqual([]);
   });
 });
@@ -335,7 +331,7 @@ describe('what a job writes', () => {
     await deploy(job);
     expect(await variablesOf(admin, job.environmentId)).toMatchObject([{ key: 'PLAIN', value: 'other' }]);
     ok(await admin.delete(job.url), 204);
-    await expect.poll(async () => (await admin.get(job.url)).status, { timeout: 15_000 }).toBe(404);
+    await expect.poll(async () => (await admin.get(job.url)).status).toBe(404);
     expect(await variablesOf(admin, job.environmentId)).toEqual([]);
   });
 

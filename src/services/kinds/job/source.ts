@@ -80,7 +80,7 @@ interface JobImage {
 }
 
 /** Build of an image from the repository. */
-interface JobBuild {
+export interface JobBuild {
   dockerfile_path: string | null;
   dockerfile_raw: string | null;
   docker_target_build_stage: string | null;

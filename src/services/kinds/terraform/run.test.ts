@@ -148,11 +148,11 @@ resource "terraform_data" "slow" {
 `;
 
 async function until<T>(look: () => T | undefined | false): Promise<T> {
-  for (const end = Date.now() + 15_000; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, 20))) {
+  for (const end = Date.now() + 40_000; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, 20))) {
     const found = look();
     if (found) return found;
   }
-  throw new Error('It did not happen within 15 s.');
+  throw new Error('It did not happen within 40 s.');
 }
 
 for (const { program, isHere } of PROGRAMS)

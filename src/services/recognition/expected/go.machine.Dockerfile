@@ -6,12 +6,13 @@ ENV CGO_ENABLED=0
 COPY go.mod ./
 RUN go mod download
 COPY . ./
-RUN go build -trimpath -ldflags="-s -w" -o out/app .
+RUN go build -trimpath -ldflags="-s -w" -o /app/out/hello .
 
 FROM alpine:3.22
 WORKDIR /app
+COPY --from=build --chown=65532:65532 /app/out/ bin/
+ENV PATH=/app/bin:$PATH
 ENV PORT=3000
-COPY --from=build --chown=65532:65532 /app/out/app ./
 EXPOSE 3000
 USER 65532:65532
-CMD ["sh","-c","exec ./app"]
+CMD ["sh","-c","exec hello"]

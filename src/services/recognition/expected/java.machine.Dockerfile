@@ -8,8 +8,8 @@ RUN mkdir -p out && cp "$(ls target/libs/*.jar target/*.jar 2>/dev/null | grep -
 
 FROM eclipse-temurin:21-jre
 WORKDIR /app
-ENV PORT=3000
 COPY --from=build --chown=65532:65532 /app/out ./
+ENV PORT=3000
 EXPOSE 3000
 USER 65532:65532
 CMD ["sh","-c","exec java -XX:MaxRAMPercentage=75 -Dserver.port=\"$PORT\" -jar app.jar"]

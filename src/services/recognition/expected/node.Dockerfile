@@ -7,9 +7,10 @@ COPY . ./
 
 FROM node:24-slim
 WORKDIR /app
-ENV PORT=3000
 ENV NODE_ENV=production
 COPY --from=build --chown=65532:65532 /app ./
+ENV PATH=/app/node_modules/.bin:$PATH
+ENV PORT=3000
 EXPOSE 3000
 USER 65532:65532
-CMD ["sh","-c","export PATH=\"$PWD/node_modules/.bin:$PATH\"; exec node server.js"]
+CMD ["sh","-c","exec node server.js"]

@@ -7,9 +7,10 @@ COPY . ./
 
 FROM python:3.13-slim
 WORKDIR /app
-ENV PORT=3000
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 COPY --from=build --chown=65532:65532 /app ./
+ENV PATH=/app/.venv/bin:$PATH
+ENV PORT=3000
 EXPOSE 3000
 USER 65532:65532
-CMD ["sh","-c","export PATH=\"$PWD/.venv/bin:$PATH\"; exec python main.py"]
+CMD ["sh","-c","exec python main.py"]

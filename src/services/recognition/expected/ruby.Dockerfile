@@ -8,9 +8,9 @@ COPY . ./
 
 FROM ruby:3.4-slim
 WORKDIR /app
-ENV PORT=3000
 ENV RACK_ENV=production RAILS_ENV=production RAILS_LOG_TO_STDOUT=1 RAILS_SERVE_STATIC_FILES=1
 COPY --from=build --chown=65532:65532 /app ./
+ENV PORT=3000
 EXPOSE 3000
 USER 65532:65532
 CMD ["sh","-c","exec bundle exec puma --bind \"tcp://0.0.0.0:$PORT\""]

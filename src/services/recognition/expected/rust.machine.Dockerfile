@@ -3,12 +3,13 @@ FROM rust:1-bookworm AS build
 WORKDIR /app
 RUN for name in cargo cc; do command -v "$name" >/dev/null || missing="$missing $name"; done; [ -z "$missing" ] || { echo "This machine has no$missing: install it, or use a cluster with Docker or Kubernetes." >&2; exit 1; }
 COPY . ./
-RUN cargo build --release --locked --bin hello && mkdir -p out && cp target/release/hello out/app
+RUN cargo build --release --locked --bin hello && mkdir -p out && cp target/release/hello out/
 
 FROM debian:bookworm-slim
 WORKDIR /app
+COPY --from=build --chown=65532:65532 /app/out/ bin/
+ENV PATH=/app/bin:$PATH
 ENV PORT=3000
-COPY --from=build --chown=65532:65532 /app/out/app ./
 EXPOSE 3000
 USER 65532:65532
-CMD ["sh","-c","exec ./app"]
+CMD ["sh","-c","exec hello"]

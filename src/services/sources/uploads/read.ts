@@ -8,10 +8,9 @@ import type { FolderGit } from '#services/sources/uploads/store.ts';
 /** Returns the commit if it is a folder that was uploaded for the service. */
 export async function findUploadedCommit(
   db: Database,
-  request: { organizationId: string; serviceId?: string; commitId: string | null },
+  { organizationId, serviceId, commitId }: { organizationId: string; serviceId: string; commitId: string },
 ): Promise<Commit | undefined> {
-  const { organizationId, serviceId, commitId } = request;
-  if (serviceId === undefined || !commitId || !/^[0-9a-f]+$/.test(commitId)) return undefined;
+  if (!/^[0-9a-f]+$/.test(commitId)) return undefined;
   const upload = await queries.findUploadByCommit(db, { organizationId, serviceId }, commitId);
   return (
     upload && {

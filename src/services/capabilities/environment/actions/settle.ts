@@ -4,7 +4,7 @@ import type { EnvironmentTarget } from '#resources/environment/index.ts';
 import { statusOfEnvironment } from '#services/capabilities/environment/actions/request.ts';
 import { requestOf } from '#services/capabilities/service/actions/settle.ts';
 
-/** Waits for the request that an action on an environment made, and answers its status then (`?wait=`). */
+/** Waits for the request that an action made, or that a status is of, and answers the status then (`?wait=`). */
 export async function settleEnvironment(
   call: Context & { target: EnvironmentTarget; signal: AbortSignal },
   answer: unknown,

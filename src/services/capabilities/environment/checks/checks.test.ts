@@ -85,10 +85,42 @@ describe('the Dockerfile that is made', () => {
       recognised_by: 'index.html: files for browsers',
       dockerfile: expect.stringContaining('ENV PORT=8080\n'),
       dockerignore: expect.stringContaining('.git\n'),
+      root_path: '/',
+      dockerfile_path: 'Dockerfile',
+      used_dockerfile: null,
     });
     const below = ok(await make({ root_path: '/app' }, { port: 4000 }), 200);
     expect(below).toMatchObject({ language: 'NODE', dockerignore: null });
     expect(below.dockerfile).toContain('ENV PORT=4000\n');
+  });
+
+  test('names the Dockerfile of the repository that services use instead', async () => {
+    const repository = root.make();
+    repository.commit({ ...site, 'app/Dockerfile': 'FROM a\n', 'docs/Dockerfile': 'FROM a\n' });
+    const make = (root_path: string) =>
+      admin.post(`${environment}/generateDockerfile`, { git_repository: { url: repository.url, root_path } });
+    expect(ok(await make('/'), 200).used_dockerfile).toBeNull();
+    const below = ok(await make('/app'), 200);
+    expect(below).toMatchObject({ used_dockerfile: 'app/Dockerfile', dockerfile: expect.stringContaining('FROM') });
+    expect(ok(await make('docs'), 400).message).toContain(
+      'Services use docs/Dockerfile, which the repository has; none can be made. No project is recognised there',
+    );
+  });
+
+  test('is that of a job, which has no port and may name its command itself', async () => {
+    const repository = root.make();
+    repository.commit({ ...site, Procfile: 'release: node migrate.js\n', 'package.json': '{}', 'web/index.php': '' });
+    const make = (body: object, root_path = '/') =>
+      admin.post(`${environment}/generateDockerfile`, { git_repository: { url: repository.url, root_path }, ...body });
+    const lifecycle = ok(await make({ job_type: 'LIFECYCLE' }), 200).dockerfile;
+    expect(lifecycle).toContain('exec node migrate.js');
+    expect(lifecycle).not.toContain('PORT');
+    expect(ok(await make({ job_type: 'CRON' }), 400).message).toContain('a line "job: …"');
+    expect(ok(await make({ job_type: 'CRON', has_command: true }), 200).dockerfile).not.toContain('CMD');
+    expect(ok(await make({ job_type: 'CRON' }, '/web'), 400).message).toContain('which is a server');
+    const refused = ok(await make({ job_type: 'CRON', port: 80 }), 400);
+    expect(refused.errors).toEqual([{ field: 'port', message: 'is not allowed here: a job has no port' }]);
+    expect((await make({ job_type: 'WEEKLY' })).status).toBe(400);
   });
 
   test('of what is not recognised, or cannot be read, is 400 with what would help', async () => {

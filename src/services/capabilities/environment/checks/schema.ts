@@ -22,10 +22,27 @@ export const DockerfileGenerationRequest = named(
   Type.Object({
     git_repository: GitRepositoryRequest,
     port: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 65535, default: 8080, description: 'Port that the program listens on.' }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 65535,
+        description: 'Port that an application listens on, 8080 without; not allowed with job_type.',
+      }),
+    ),
+    job_type: Type.Optional(
+      Nullable(
+        OneOf(['CRON', 'LIFECYCLE'], { description: 'Makes that of a job; without it, that of an application.' }),
+      ),
+    ),
+    has_command: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description: 'True if the service names its command itself, in entrypoint or arguments.',
+      }),
     ),
   }),
 );
+export type DockerfileGenerationInput = Static<typeof DockerfileGenerationRequest>;
+
 export const GeneratedDockerfile = named(
   'GeneratedDockerfile',
   Type.Object({
@@ -34,6 +51,13 @@ export const GeneratedDockerfile = named(
     dockerfile: Type.String(),
     dockerignore: Nullable(
       Type.String({ description: 'Text of a .dockerignore; null where the repository has its own.' }),
+    ),
+    root_path: Type.String({ description: 'Folder that is built: that of the project, or of its workspace.' }),
+    dockerfile_path: Type.String({ description: 'Where to commit the Dockerfile, from root_path.' }),
+    used_dockerfile: Nullable(
+      Type.String({
+        description: 'Dockerfile of the repository, from its root, which services use instead; null if it has none.',
+      }),
     ),
   }),
 );

@@ -5,11 +5,21 @@ import type { Context } from '#platform/context.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { locateImage, openRegistry, registryProblem } from '#platform/oci/index.ts';
 import type { EnvironmentTarget } from '#resources/environment/index.ts';
-import type { ContainerImageCheckInput } from '#services/capabilities/environment/checks/schema.ts';
+import type {
+  ContainerImageCheckInput,
+  DockerfileGenerationInput,
+} from '#services/capabilities/environment/checks/schema.ts';
 import { checkRelative, toGitSource, type GitRepositoryInput, type GitSource } from '#services/sources/git.ts';
 import type { RegistryFinder } from '#services/images/image-name.ts';
-import { filesOfPaths, isMachine, USUAL_PORT } from '#services/images/made-dockerfile.ts';
-import { makeDockerfile, RecognitionError } from '#services/recognition/index.ts';
+import {
+  filesOfPaths,
+  forApplication,
+  forJob,
+  hasDockerfile,
+  isMachine,
+  USUAL_PORT,
+} from '#services/images/made-dockerfile.ts';
+import { DOCKERFILE, makeDockerfile, RecognitionError } from '#services/recognition/index.ts';
 import { addressOf, readingGiven, type RepositoryFiles, type RepositoryReader } from '#services/sources/repository.ts';
 
 export interface CheckNeeds {
@@ -39,28 +49,38 @@ export async function checkDockerfile(
 }
 
 /** Makes the Dockerfile of a repository without one, for the cluster of the environment. 400 if it is not recognised. */
-export async function generateDockerfile(
-  context: CheckContext,
-  needs: CheckNeeds,
-  input: { git_repository: GitRepositoryInput; port?: number },
-) {
+export async function generateDockerfile(context: CheckContext, needs: CheckNeeds, input: DockerfileGenerationInput) {
+  const { port, job_type: jobType, has_command: hasCommand = false } = input;
+  if (jobType && port !== undefined) throw invalidField('port', 'is not allowed here: a job has no port');
   const source = await sourceOf(context, input.git_repository);
   const { organizationId: owner, runtime } = context.target;
   const address = addressOf(owner, source, context.signal);
-  const options = {
-    owner,
-    rootPath: source.root_path,
-    port: input.port ?? USUAL_PORT,
-    variables: [],
-    isMachine: isMachine(runtime),
+  const { root_path: rootPath } = source;
+  const service = jobType
+    ? forJob(hasCommand, jobType === 'LIFECYCLE')
+    : forApplication(port ?? USUAL_PORT, hasCommand);
+  const options = { ...service, owner, rootPath, variables: [], isMachine: isMachine(runtime) };
+  const own = path.posix.join('/', rootPath, DOCKERFILE).slice(1);
+  const read = async (repository: RepositoryFiles) => {
+    const files = filesOfPaths(repository);
+    const used = (await hasDockerfile(files, owner, rootPath)) ? own : null;
+    const made = await makeDockerfile(files, options).catch((error: unknown) => {
+      if (!(error instanceof RecognitionError)) throw error;
+      const before = used === null ? '' : `Services use ${used}, which the repository has; none can be made. `;
+      throw invalidField('git_repository', before + error.message);
+    });
+    return { used, made };
   };
-  const made = (files: RepositoryFiles) => makeDockerfile(filesOfPaths(files), options);
-  const { language, because, text, ignore } = await readingGiven(needs.repositories.withFiles(address, made)).catch(
-    (error: unknown) => {
-      throw error instanceof RecognitionError ? invalidField('git_repository', error.message) : error;
-    },
-  );
-  return { language, recognised_by: because, dockerfile: text, dockerignore: ignore };
+  const { used, made } = await readingGiven(needs.repositories.withFiles(address, read));
+  return {
+    language: made.language,
+    recognised_by: made.because,
+    dockerfile: made.text,
+    dockerignore: made.ignore,
+    root_path: made.rootPath,
+    dockerfile_path: made.dockerfilePath,
+    used_dockerfile: used,
+  };
 }
 
 /** 400 naming each file that the branch has not. */

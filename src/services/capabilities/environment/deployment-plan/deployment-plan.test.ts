@@ -37,7 +37,7 @@ describe('the plan of an environment', () => {
   test('of a service that is there shows what a new one brings, of a new one none of the built-in variables', async () => {
     const admin = await app.organization();
     const { environment, application, git_repository } = await make(admin);
-    ok(await admin.post(`/application/${application.id}/deploy?wait=20`), 200);
+    ok(await admin.post(`/application/${application.id}/deploy?wait=40`), 200);
     const body = exampleBody({ git_repository, name: 'second', ports: [] });
     const second = ok(await admin.post(`/environment/${environment.id}/application`, body), 201);
     ok(await admin.post(`/application/${second.id}/environmentVariable`, { key: 'OWN', value: 'x' }), 201);
@@ -58,33 +58,31 @@ describe('the plan of an environment', () => {
       const stages = ok(await admin.get(`${url}/deploymentStage`), 200).results;
       const second = ok(await admin.post(`${url}/application`, exampleBody({ git_repository, name: 'second' })), 201);
       ok(await admin.put(`/deploymentStage/${stages[0].id}/service/${second.id}`), 200);
-      const { last_deployment_id } = ok(await admin.post(`${url}/deploy?wait=20`), 200);
+      const { last_deployment_id } = ok(await admin.post(`${url}/deploy?wait=40`), 200);
       repository.commit({ more: 'x' });
-      if (action === 'ROLLBACK') ok(await admin.post(`${url}/deploy?wait=20`), 200);
+      if (action === 'ROLLBACK') ok(await admin.post(`${url}/deploy?wait=40`), 200);
       const query = action === 'ROLLBACK' ? `&executionId=${last_deployment_id}` : '';
       const said = await planOf(admin, url, `?action=${action}${query}`);
       switch (action) {
         case 'DELETE':
           for (const service of said.stages.flatMap((stage) => stage.services))
             ok(await admin.delete(`/application/${service.id}`), 204);
-          await expect
-            .poll(async () => ok(await admin.get(`${url}/application`), 200).results, { timeout: 10_000 })
-            .toEqual([]);
+          await expect.poll(async () => ok(await admin.get(`${url}/application`), 200).results).toEqual([]);
           expect(said.stages.map((stage) => stage.services.map((service) => service.steps))).toEqual([
             [['DEPLOYMENT']],
             [['DEPLOYMENT']],
           ]);
           return;
         case 'ROLLBACK':
-          ok(await admin.post(`${url}/rollback?wait=20`, { execution_id: last_deployment_id }), 200);
+          ok(await admin.post(`${url}/rollback?wait=40`, { execution_id: last_deployment_id }), 200);
           break;
         case 'RESTART': {
           const ids = said.stages.flatMap((stage) => stage.services.map((service) => service.id));
-          ok(await admin.post(`${url}/service/restart-service?wait=20`, { application_ids: ids }), 200);
+          ok(await admin.post(`${url}/service/restart-service?wait=40`, { application_ids: ids }), 200);
           break;
         }
         default:
-          ok(await admin.post(`${url}/${action.toLowerCase()}?wait=20`), 200);
+          ok(await admin.post(`${url}/${action.toLowerCase()}?wait=40`), 200);
       }
       const { plan, steps } = await carriedOut(environment.id);
       const shape = (stages: { name: string; services: any[] }[]) =>

@@ -9,7 +9,7 @@ const engine = useEngine(app);
 afterAll(() => repositories.remove());
 
 async function deploy(admin: Actor, environmentId: string): Promise<{ last_deployment_id: string }> {
-  const status = ok(await admin.post(`/environment/${environmentId}/deploy?wait=20`), 200);
+  const status = ok(await admin.post(`/environment/${environmentId}/deploy?wait=40`), 200);
   expect(status.state).toBe('DEPLOYED');
   return status;
 }
@@ -30,8 +30,8 @@ test('going back to an earlier execution of an environment takes every service o
   ok(await admin.put(`/application/${second.id}`, { ...more, cpu: 900 }), 200);
   await deploy(admin, environment.id);
   ok(await admin.delete(`/application/${gone.id}`), 204);
-  await expect.poll(async () => (await admin.get(`/application/${gone.id}`)).status, { timeout: 10_000 }).toBe(404);
-  const url = `/environment/${environment.id}/rollback?wait=20`;
+  await expect.poll(async () => (await admin.get(`/application/${gone.id}`)).status).toBe(404);
+  const url = `/environment/${environment.id}/rollback?wait=40`;
   ok(await admin.post(url, { execution_id: first.last_deployment_id }), 200);
   expect(engine.runtime.specOf(second.id)!.resources.cpuMilli).toBe(500);
   for (const id of [application.id, second.id])

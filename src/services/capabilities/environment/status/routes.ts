@@ -5,6 +5,7 @@ import { ListOf, PageQuery, PlainListOf } from '#platform/http/schema.ts';
 import { environmentStatuses, serviceStatuses } from '#deployments/index.ts';
 import { environmentTarget } from '#resources/environment/index.ts';
 import { projectTarget } from '#resources/project/index.ts';
+import { settleEnvironment } from '#services/capabilities/environment/actions/settle.ts';
 import { allStatuses, statusesByStage } from '#services/capabilities/environment/status/list.ts';
 import { listOverview } from '#services/capabilities/environment/status/overview.ts';
 import {
@@ -30,6 +31,7 @@ export const statusRoutes: Route[] = [
     action: 'environment.read',
     answer: { status: 200, body: EnvironmentStatus },
     handler: async (call) => (await environmentStatuses(call.db, call.target, [call.target.id]))[0],
+    settle: settleEnvironment,
   }),
   defineRoute({
     id: 'getEnvironmentStatuses',

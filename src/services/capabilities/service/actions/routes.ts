@@ -73,7 +73,7 @@ async function removeService(call: Call<ServiceTarget>, kind: Kind): Promise<voi
   else await deleteService(call, call.target, options);
 }
 
-/** Actions on a service: deploy, redeploy, stop, restart, uninstall, delete. All take `?wait=`. */
+/** Actions on a service (deploy, redeploy, stop, restart, uninstall, delete) and its status. All but the deletion take `?wait=`. */
 export function actionRoutes(kind: Kind): Route[] {
   const { target } = holderOf(kind);
   const one = `/${kind.path}/{${paramOf(kind)}}`;
@@ -132,6 +132,7 @@ export function actionRoutes(kind: Kind): Route[] {
       action: 'service.read',
       answer: { status: 200, body: Status },
       handler: (call) => statusOfService(call, call.target),
+      settle: (call, answer, seconds) => settleService(call, call.target, answer, seconds, call.signal),
     }),
   ];
 }

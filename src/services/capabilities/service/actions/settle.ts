@@ -9,7 +9,7 @@ export function requestOf(answer: unknown): string | null {
   return requested ?? deployment_request_id;
 }
 
-/** Waits for the request that an action on a service made, and answers its status then (`?wait=`). */
+/** Waits for the request that an action made, or that a status is of, and answers the status then (`?wait=`). */
 export async function settleService(
   context: Context,
   service: ServiceTarget,

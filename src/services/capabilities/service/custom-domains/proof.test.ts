@@ -35,7 +35,7 @@ async function claim(domain: string, admin?: Actor): Promise<Claim> {
 
 const stateOf = async ({ admin, url, id }: Claim) =>
   ok(await admin.get(`${url}/customDomain`), 200).results.find((one: any) => one.id === id);
-const deploy = async ({ admin, url }: Claim) => ok(await admin.post(`${url}/deploy?wait=20`, {}), 200);
+const deploy = async ({ admin, url }: Claim) => ok(await admin.post(`${url}/deploy?wait=40`, {}), 200);
 const hostsOf = ({ serviceId }: Claim) => engine.router.services.get(serviceId)?.routes.map(({ host }) => host);
 const ageOf = (one: Claim, column: 'claimed_at' | 'proof_checked_at' | 'proof_missing_since', hours: number) =>
   app.db

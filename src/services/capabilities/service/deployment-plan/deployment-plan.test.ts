@@ -47,7 +47,7 @@ describe('the plan of a deployment', () => {
     ok(await admin.post(`/project/${project.id}/environmentVariable`, { key: 'SHARED', value: 'one' }), 201);
     const gone = ok(await admin.post(`${url}/environmentVariable`, { key: 'GONE', value: 'x' }), 201);
     const secret = ok(await admin.post(`${url}/secret`, { key: 'PASSWORD', value: 'canary-first' }), 201);
-    ok(await admin.post(`${url}/deploy?wait=20`), 200);
+    ok(await admin.post(`${url}/deploy?wait=40`), 200);
     expect(only(await planOf(admin, url)).changes).toEqual({ settings: [], variables: [] });
     expect(only(await planOf(admin, url)).steps).toEqual(['DEPLOYMENT']);
 

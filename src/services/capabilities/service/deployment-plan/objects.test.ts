@@ -37,7 +37,7 @@ async function changedApplication() {
   ok(await admin.post(`${url}/secret`, { key: 'PASSWORD', value: 'canary-value' }), 201);
   await app.db.updateTable('cluster').set({ node_id: null, reached_at: new Date() }).execute();
   const before = await planOf(admin, url);
-  ok(await admin.post(`${url}/deploy?wait=20`), 200);
+  ok(await admin.post(`${url}/deploy?wait=40`), 200);
   ok(await admin.put(url, exampleBody({ cpu: 900 })), 200);
   return { admin, application, url, before };
 }

@@ -23,7 +23,7 @@ const folderOf = (text: string) => packedOf(DOCKERFILE, ['text.txt', text]);
 async function make(admin: Actor) {
   const example = await makeExample(admin);
   const one = `/application/${example.application.id}`;
-  const upload = (archive: Buffer, headers: Record<string, string> = {}, query = '?wait=20', caller = admin) =>
+  const upload = (archive: Buffer, headers: Record<string, string> = {}, query = '?wait=40', caller = admin) =>
     caller.post(`${one}/source${query}`, archive, { ...TYPE, ...headers });
   const deployed = async (text: string) => {
     const answer = ok(await upload(await folderOf(text)), 202);
@@ -85,14 +85,14 @@ describe('an uploaded folder', () => {
     const first = await deployed('first');
     const second = await deployed('second');
     const commit = async () => ok(await admin.get(one), 200).git_repository.deployed_commit_id;
-    ok(await admin.post(`${one}/redeploy?wait=20`), 200);
+    ok(await admin.post(`${one}/redeploy?wait=40`), 200);
     expect(await commit()).toBe(second.git_commit_id);
     const short = { git_commit_id: first.git_commit_id.slice(0, 10) };
-    ok(await admin.post(`${one}/deploy?wait=20`, short), 200);
+    ok(await admin.post(`${one}/deploy?wait=40`, short), 200);
     expect(await commit()).toBe(first.git_commit_id);
-    ok(await admin.post(`${one}/rollback?wait=20`, { execution_id: second.execution_id }), 200);
+    ok(await admin.post(`${one}/rollback?wait=40`, { execution_id: second.execution_id }), 200);
     expect(await commit()).toBe(second.git_commit_id);
-    expect(ok(await admin.post(`${one}/deploy?wait=20`), 200).state).toBe('DEPLOYED');
+    expect(ok(await admin.post(`${one}/deploy?wait=40`), 200).state).toBe('DEPLOYED');
     expect([first.git_commit_id, second.git_commit_id]).not.toContain(await commit());
   });
 
@@ -210,7 +210,7 @@ describe('folders that are kept', () => {
     expect(parts.every(({ upload_id }) => ids.includes(upload_id))).toBe(true);
     // The image of the first is gone as well, so that it would have to be built.
     await app.db.updateTable('release').set({ image: null }).where('service_id', '=', id).execute();
-    const back = ok(await admin.post(`${one}/rollback?wait=20`, { execution_id: answers[0].execution_id }), 200);
+    const back = ok(await admin.post(`${one}/rollback?wait=40`, { execution_id: answers[0].execution_id }), 200);
     expect(back.state).toMatch(/ERROR$/);
     expect(JSON.stringify(back)).toContain('is no longer kept: upload it again');
   });
@@ -265,7 +265,7 @@ describe('folders that are kept', () => {
     const admin = await app.organization();
     const { one, deployed, uploads } = await make(admin);
     await deployed('gone');
-    ok(await admin.delete(`${one}?wait=20`), 204);
+    ok(await admin.delete(`${one}?wait=40`), 204);
     await expect.poll(uploads).toEqual([]);
   });
 });

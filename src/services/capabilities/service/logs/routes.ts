@@ -15,6 +15,7 @@ import {
   PreviousQuery,
   refuseInstances,
   selectKept,
+  asksForFormer,
   SelectionQuery,
   toLogOptions,
   type Selection,
@@ -24,7 +25,7 @@ import { toRunLog, toServiceLog } from '#services/capabilities/service/logs/view
 import { holderOf, paramOf, type Kind } from '#services/kind.ts';
 import type { ServiceNeeds } from '#services/service/needs.ts';
 import type { ServiceTarget } from '#services/service/target.ts';
-import type { Handle, LogLine } from '#runtimes/runtime.ts';
+import type { Handle, LogLine, LogOptions, Runtime } from '#runtimes/runtime.ts';
 
 const TAIL_DEFAULT = 1000;
 
@@ -37,7 +38,7 @@ export const serviceLogRoutes = (kind: Kind, needs: ServiceNeeds, slots: Slots):
     tag: `${kind.tag} Logs`,
     summary: `List the last lines that a service of kind ${kind.path} wrote, oldest first`,
     description:
-      'Where nothing runs: up to 200 lines of the last instance that did not get ready. `follow=true` sends new lines as they come, until the service is deleted or you may read it no longer; `Last-Event-ID` goes on after a line. An event `skipped` tells of lines that are missing, a last event `end` says why the stream ends.',
+      'With `since` or `pod_name`, lines of instances that have ended are among them, as long as the operator keeps those. Where nothing runs: up to 200 lines of the last instance that did not get ready. `follow=true` sends new lines as they come, until the service is deleted or you may read it no longer; `Last-Event-ID` goes on after a line. An event `skipped` tells of lines that are missing, a last event `end` says why the stream ends.',
     target: holderOf(kind).target,
     action: 'service.read',
     query: Type.Object({
@@ -79,17 +80,34 @@ async function readLines(
   { tail, ...selection }: Selection & { tail: number },
 ): Promise<LogLine[]> {
   const kept = async () => selectKept(await readLastLines(call.db, service, service.id), selection).slice(-tail);
+  const hasFormer = asksForFormer(selection);
   // Nothing runs: what the last instance wrote that did not get ready is all that there is.
-  if (!service.handle) return kept();
+  if (!service.handle && !hasFormer) return kept();
   const runtime = await runtimeOfLog(needs, service);
-  const lines: LogLine[] = [];
-  const options = { ...toLogOptions(selection), follow: false, signal: call.signal };
+  const options = { ...toLogOptions(selection), signal: call.signal, tail: tailOf(selection, tail) };
+  const lines = await collect(fromCluster(readAll(runtime, service, { ...options, hasFormer }), call.signal));
+  if (lines.length === 0) return kept();
   const isFound = hasText(selection);
-  let isEmpty = true;
-  const read = runtime.logs(service.handle as Handle, { ...options, tail: tailOf(selection, tail) });
-  for await (const line of fromCluster(read, call.signal)) {
-    isEmpty = false;
-    if (isFound(line.text)) lines.push(line);
-  }
-  return isEmpty ? await kept() : lines.slice(-tail);
+  const newest = lines.slice(-options.tail);
+  return newest.filter(({ text }) => isFound(text)).slice(-tail);
+}
+
+/** Yields the lines of the present instances of a service, with `hasFormer` also those of former ones, oldest first. */
+async function* readAll(
+  runtime: Runtime,
+  { id: serviceId, handle }: ServiceTarget,
+  { hasFormer, ...options }: Omit<LogOptions, 'follow'> & { hasFormer: boolean },
+): AsyncGenerator<LogLine> {
+  const present = handle ? runtime.logs(handle as Handle, { ...options, follow: false }) : null;
+  if (present && (!hasFormer || !runtime.formerLogs)) return yield* present;
+  if (!runtime.formerLogs) return;
+  const former = await runtime.formerLogs({ serviceId }, options);
+  const all = [...former, ...(present ? await collect(present) : [])];
+  yield* all.sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0));
+}
+
+async function collect(lines: AsyncIterable<LogLine>): Promise<LogLine[]> {
+  const all: LogLine[] = [];
+  for await (const line of lines) all.push(line);
+  return all;
 }

@@ -89,7 +89,7 @@ describe('the log of a service', () => {
     const { application } = await makeExample(admin);
     const url = `/application/${application.id}`;
     ok(await admin.post(`${url}/environmentVariable`, { key: 'FAIL_START', value: 'yes' }), 201);
-    ok(await admin.post(`${url}/deploy?wait=20`), 200);
+    ok(await admin.post(`${url}/deploy?wait=40`), 200);
     const [line] = (await linesOf(url)) as [Line];
     expect(await linesOf(url, { pod_name: line.pod_name, since: line.created_at })).toHaveLength(1);
     expect(await linesOf(url, { pod_name: 'unknown' })).toEqual([]);

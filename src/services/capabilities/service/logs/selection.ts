@@ -19,7 +19,7 @@ export const SelectionQuery = {
       minLength: 1,
       maxLength: 255,
       description:
-        'Only lines of this instance, as the lines name it; an unknown one has none. Refused for services that run to an end.',
+        'Only lines of this instance, as the lines name it, also of one that has ended if its log is kept; an unknown one has none. Refused for services that run to an end.',
     }),
   ),
   text: Type.Optional(
@@ -52,7 +52,7 @@ export const PreviousQuery = {
   previous: Type.Optional(
     Type.Boolean({
       description:
-        'Only lines of the run of each instance that ended last, such as one that crashed; none of an instance that never restarted. Refused for services that run to an end.',
+        'Only lines of the run of each instance that ended last, such as one that crashed; none of an instance that never restarted. With `pod_name` of an ended instance, its last run. Refused for services that run to an end.',
     }),
   ),
 };
@@ -98,6 +98,13 @@ export function selectKept(lines: LogLine[], selection: Selection): LogLine[] {
       isWanted(at, text) && (selection.pod_name === undefined || selection.pod_name === instance),
   );
 }
+
+/**
+ * Tells whether lines of former instances are wanted. Without a time or a name, a log is that of the present ones: it would begin with the
+ * release before.
+ */
+export const asksForFormer = ({ since, pod_name, previous }: Selection): boolean =>
+  pod_name !== undefined || (since !== undefined && !previous);
 
 /** Throws 400 for a selection by instances in the log of a service that runs to an end. */
 export function refuseInstances({ pod_name, previous }: Selection): void {

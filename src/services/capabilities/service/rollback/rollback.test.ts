@@ -21,7 +21,7 @@ async function make(admin: Actor) {
 }
 
 const deploy = async (admin: Actor, url: string, body?: object) => {
-  const status = ok(await admin.post(`${url}/deploy?wait=20`, body), 200);
+  const status = ok(await admin.post(`${url}/deploy?wait=40`, body), 200);
   expect(status.state).toBe('DEPLOYED');
   return status as { execution_id: string; last_deployment_id: string };
 };
@@ -48,7 +48,7 @@ describe('going back to an earlier execution', () => {
       environment: { GREETING: 'bye', PASSWORD: 'second-secret' },
     });
 
-    const back = ok(await admin.post(`${url}/rollback?wait=20`, { execution_id: first.execution_id }), 200);
+    const back = ok(await admin.post(`${url}/rollback?wait=40`, { execution_id: first.execution_id }), 200);
     expect(back).toMatchObject({ state: 'DEPLOYED', service_deployment_status: 'OUT_OF_DATE' });
     expect(back.steps.details.map((step: { step_name: string }) => step.step_name)).toEqual(['DEPLOYMENT']);
     const again = applied(application.id);
@@ -78,13 +78,13 @@ describe('going back to an earlier execution', () => {
         git_repository.deployed_commit_id,
       ];
     };
-    const back = ok(await admin.post(`${url}/rollback?wait=20`, { execution_id: first.execution_id }), 200);
+    const back = ok(await admin.post(`${url}/rollback?wait=40`, { execution_id: first.execution_id }), 200);
     expect(back.service_deployment_status).toBe('OUT_OF_DATE');
-    ok(await admin.post(`${url}/redeploy?wait=20`), 200);
+    ok(await admin.post(`${url}/redeploy?wait=40`), 200);
     expect(await shown()).toEqual(['OUT_OF_DATE', 'OUT_OF_DATE', older]);
-    ok(await admin.post(`${url}/rollback?wait=20`, { execution_id: second.execution_id }), 200);
+    ok(await admin.post(`${url}/rollback?wait=40`, { execution_id: second.execution_id }), 200);
     expect(await shown()).toEqual(['UP_TO_DATE', 'UP_TO_DATE', newer]);
-    ok(await admin.post(`${url}/rollback?wait=20`, { execution_id: first.execution_id }), 200);
+    ok(await admin.post(`${url}/rollback?wait=40`, { execution_id: first.execution_id }), 200);
     await deploy(admin, url);
     expect(await shown()).toEqual(['UP_TO_DATE', 'UP_TO_DATE', newer]);
     // A commit that somebody asks for is what they want, whichever it is.
@@ -104,13 +104,13 @@ describe('going back to an earlier execution', () => {
       .where('id', '!=', currentOf(application.id))
       .execute();
     const built = async () => {
-      const back = ok(await admin.post(`${url}/rollback?wait=20`, { execution_id }), 200);
+      const back = ok(await admin.post(`${url}/rollback?wait=40`, { execution_id }), 200);
       expect(back.state).toBe('DEPLOYED');
       expect(ok(await admin.get(url), 200).git_repository.deployed_commit_id).toBe(first);
       return back.steps.details.map((step: { step_name: string }) => step.step_name);
     };
     expect(await built()).toEqual(['GIT_CLONE', 'BUILD_QUEUEING', 'BUILD', 'DEPLOYMENT']);
-    ok(await admin.post(`${url}/uninstall?wait=20`), 200);
+    ok(await admin.post(`${url}/uninstall?wait=40`), 200);
     expect(await built(), 'after the images went with an uninstall').toEqual([
       'GIT_CLONE',
       'BUILD_QUEUEING',
@@ -127,9 +127,9 @@ describe('going back to an earlier execution', () => {
     repository.commit({ Dockerfile: 'not a Dockerfile' });
     repository.git('rm', '--quiet', 'Dockerfile');
     repository.commit({ README: 'nothing to build' });
-    const failed = ok(await admin.post(`${url}/deploy?wait=20`), 200);
+    const failed = ok(await admin.post(`${url}/deploy?wait=40`), 200);
     expect(failed.state).toBe('BUILD_ERROR');
-    const stopped = ok(await admin.post(`${url}/stop?wait=20`), 200);
+    const stopped = ok(await admin.post(`${url}/stop?wait=40`), 200);
     const number = async () =>
       (
         await app.db

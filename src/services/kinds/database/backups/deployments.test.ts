@@ -46,10 +46,10 @@ async function deployed(admin: Actor) {
   const environment = ok(await admin.post(`/project/${project}/environment`, { name: 'e' }), 201).id as string;
   const body = { name: 'store', type: 'POSTGRESQL', version: '16', mode: 'CONTAINER' };
   const url = `/database/${ok(await admin.post(`/environment/${environment}/database`, body), 201).id}`;
-  expect(ok(await admin.post(`${url}/deploy?wait=20`), 200).state).toBe('DEPLOYED');
+  expect(ok(await admin.post(`${url}/deploy?wait=40`), 200).state).toBe('DEPLOYED');
   const backup = `/databaseBackup/${ok(await admin.post(`${url}/backup`, { name: 'b', message: '' }), 201).id}`;
   const state = async () => ok(await admin.get(backup), 200).status.state;
-  await expect.poll(state, { timeout: 10_000 }).toBe('READY');
+  await expect.poll(state).toBe('READY');
   return { project, environment, url, backup };
 }
 
@@ -68,13 +68,13 @@ test('a deployment waits for a restore in its environment, which keeps its backu
   ok(await admin.post(`${restore}/run`), 200);
   await begun.promise;
   ok(await admin.post(`${url}/redeploy`), 200);
-  expect(ok(await admin.post(`${other.url}/redeploy?wait=20`), 200).state).toBe('DEPLOYED');
+  expect(ok(await admin.post(`${other.url}/redeploy?wait=40`), 200).state).toBe('DEPLOYED');
   expect(ok(await admin.get(`${url}/status`), 200).state).toBe('DEPLOYMENT_QUEUED');
   expect(ok(await admin.get(restore), 200).state).toBe('RUNNING');
   expect(ok(await admin.delete(backup), 409).message).toContain('being restored');
   letGo.resolve();
-  await expect.poll(async () => ok(await admin.get(restore), 200).state, { timeout: 10_000 }).toBe('READY');
-  await expect.poll(async () => ok(await admin.get(`${url}/status`), 200).state, { timeout: 10_000 }).toBe('DEPLOYED');
+  await expect.poll(async () => ok(await admin.get(restore), 200).state).toBe('READY');
+  await expect.poll(async () => ok(await admin.get(`${url}/status`), 200).state).toBe('DEPLOYED');
   ok(await admin.delete(backup), 204);
 });
 
@@ -85,10 +85,10 @@ test("with an organization the files of its backups go, and nobody else's", asyn
   const folder = (actor: Actor) => path.join(app.platform.settings.dataDir, 'backups', actor.organizationId);
   ok(await admin.delete(`/project/${project}`), 204);
   const gone = async () => (await admin.get(`/project/${project}`)).status;
-  await expect.poll(gone, { timeout: 10_000 }).toBe(404);
+  await expect.poll(gone).toBe(404);
   expect(readdirSync(folder(admin))).toHaveLength(1);
   await app.db.deleteFrom('cluster').where('organization_id', '=', admin.organizationId).execute();
   ok(await admin.delete(`/organization/${admin.organizationId}`), 204);
-  await expect.poll(() => existsSync(folder(admin)), { timeout: 10_000 }).toBe(false);
+  await expect.poll(() => existsSync(folder(admin))).toBe(false);
   expect(readdirSync(folder(stranger))).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Registry } from 'prom-client';
 import { afterAll, afterEach, expect, onTestFinished, test } from 'vitest';
@@ -100,6 +100,23 @@ test('the file of a backup is sent as it lies on its machine, and gone from both
   (await startWorker(machineId)).nudge();
   await expect.poll(() => [existsSync(object), existsSync(fileOf(database.admin, backup))]).toEqual([false, false]);
   await expect.poll(() => app.db.selectFrom('database_backup_file').selectAll().execute()).toEqual([]);
+});
+
+test('a file that cannot be removed holds up no other one', async () => {
+  await startWorker(machineId);
+  const database = await runningDatabase();
+  const [stuck, free] = [await backUp(database), await backUp(database)];
+  for (const backup of [stuck, free]) await expect.poll(() => isStored(backup)).toBe(true);
+  const file = fileOf(database.admin, stuck);
+  rmSync(file);
+  mkdirSync(file);
+  for (const backup of [stuck, free]) ok(await database.admin.delete(`/databaseBackup/${backup}`), 204);
+  await startWorker(machineId);
+  const left = () => app.db.selectFrom('database_backup_file').select('backup_id').execute();
+  await expect.poll(left).toEqual([{ backup_id: stuck }]);
+  rmSync(file, { recursive: true });
+  await startWorker(machineId);
+  await expect.poll(left).toEqual([]);
 });
 
 test('a file that its machine has lost is fetched for a restore and for a download', async () => {

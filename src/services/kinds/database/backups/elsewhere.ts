@@ -104,11 +104,22 @@ export class BackupSender {
     const { id: installationId } = await readInstallation(db);
     // First what is new: a bucket may keep what is to be removed.
     for (const backup of unsent) await this.#send(store, nameOf(installationId, backup), backup);
-    for (const { backup_id: id, organization_id, last } of buried) {
-      await store.remove(nameOf(installationId, { id, organization_id }));
-      await removeBackup(placeOf(this.#context, { id, organization_id }), last);
-      await queries.removeBuriedFile(db, id);
-    }
+    const refusals: unknown[] = [];
+    for (const file of buried)
+      await this.#remove(store, installationId, file).catch((error: unknown) => refusals.push(error));
+    // A file that the store keeps holds up no other one.
+    if (refusals.length > 0) throw refusals[0];
+  }
+
+  /** Removes the file of a deleted backup from the store, and what is left of it here. */
+  async #remove(
+    store: CopyStore,
+    installationId: string,
+    { backup_id: id, organization_id, last }: queries.BuriedFile,
+  ) {
+    await store.remove(nameOf(installationId, { id, organization_id }));
+    await removeBackup(placeOf(this.#context, { id, organization_id }), last);
+    await queries.removeBuriedFile(this.#context.db, id);
   }
 
   async #send(store: CopyStore, name: string, backup: Backup): Promise<void> {

@@ -237,9 +237,16 @@ export const expireBackups = (db: Database) =>
     .where(({ not }) => not(IS_READ))
     .execute();
 
+/** File of a backup that is gone. `last` says that its organization is, too. */
+export interface BuriedFile {
+  backup_id: string;
+  organization_id: string;
+  last: boolean;
+}
+
 /** Lists the files on a machine whose backups are gone, over all organizations: those that the store may have, or the others. */
 export const listBuriedFiles = (db: Database, nodeId: string, stored: boolean) =>
-  sql<{ backup_id: string; organization_id: string; last: boolean }>`
+  sql<BuriedFile>`
     select f.backup_id, f.organization_id, not exists (select from organization o where o.id = f.organization_id) as last
     from database_backup_file f where f.node_id = ${nodeId} and f.stored = ${stored} and f.due_at <= clock_timestamp() order by f.due_at limit 100`
     .execute(db)

@@ -1,0 +1,3 @@
+import { greet } from '@shop/greeting';
+
+console.log(greet('a report'));

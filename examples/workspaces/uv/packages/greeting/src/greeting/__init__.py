@@ -1,0 +1,2 @@
+def greet(who: str) -> str:
+    return f"Hello from {who}"

@@ -1,0 +1,2 @@
+-- Cluster whose queue is held up; null until the watchdog has looked again.
+alter table queue_finding add column cluster_id uuid;
