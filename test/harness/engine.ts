@@ -4,6 +4,7 @@ import type { ExecutionWorker } from '#deployments/executions/worker.ts';
 import { createSources } from '#app/git.ts';
 import { newId } from '#kernel/ids.ts';
 import { createStateServer } from '#services/terraform-state/index.ts';
+import type { Images } from '#services/images/registry-images.ts';
 import type { OrganizationSources } from '#services/sources/sources.ts';
 import type { Tracer } from '#platform/telemetry/index.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
@@ -13,8 +14,10 @@ import { ok, type Actor, type TestApp } from '#test/harness/app.ts';
 /** URL of the example application in a repository of its own: commits to this project change nothing. */
 export const EXAMPLE = inject('example');
 
-/** Puts something around the reading of repositories, such as a wait. */
-type Around = (sources: OrganizationSources) => Partial<Pick<OrganizationSources, 'checkout' | 'resolve'>>;
+/** Puts something around the reading of repositories and registries, such as a wait. */
+type Around = (
+  sources: OrganizationSources,
+) => Partial<Pick<OrganizationSources, 'checkout' | 'resolve'> & Pick<Images, 'resolveImage'>>;
 
 export interface TestEngine {
   /** Worker of scheduled executions; set once the file's tests begin. */

@@ -84,6 +84,14 @@ describe('a field that an operation does not know', () => {
   });
 });
 
+test('a query parameter that an operation does not have is named in the header and ignored', async () => {
+  const answer = await admin.get(`${of('project')}?wait=5&nonsense=1`);
+  expect(answer.status).toBe(200);
+  const unknown = (name: string) => `${name}: is no query parameter of this operation and is ignored`;
+  expect(warningsOf(answer)).toEqual(['wait', 'nonsense'].map(unknown));
+  expect((await admin.get(of('project'))).headers).not.toHaveProperty(HEADER);
+});
+
 test('every operation on tokens, roles, members, policies, registries and credentials refuses unknown fields', () => {
   const guarded = /oken|Role|ember|ContainerRegistry|HelmRepository|Credentials|McpServer/;
   const open = allRoutes().filter(

@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from 'vitest';
+import { newId } from '#kernel/ids.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { exampleBody, makeExample, useEngine } from '#test/harness/engine.ts';
 import { makeRepositoryRoot } from '#test/harness/repository.ts';
@@ -14,13 +15,18 @@ const branch = repository.git('rev-parse', '--abbrev-ref', 'HEAD').trim();
 
 /** Branches and commits that the repository was asked for. */
 const asked: string[] = [];
-useEngine(app, {}, undefined, {
+const engine = useEngine(app, {}, undefined, {
   around: (sources) => ({
     // A push comes in whenever the repository is asked.
     resolve: (request) => {
       asked.push(request.commitId ?? request.branch);
       repository.commit({ ...DOCKERFILE, pushed: String(asked.length) });
       return sources.resolve(request);
+    },
+    // The tag moves whenever the registry is asked.
+    resolveImage: ({ name, tag }) => {
+      asked.push(`${name}:${tag}`);
+      return Promise.resolve(`${name}@sha256:${String(asked.length).padStart(64, '0')}`);
     },
   }),
 });
@@ -70,4 +76,22 @@ test('each service of a branch that is not there fails by itself, and the others
   const statuses = await Promise.all(ids.map(async (id) => ok(await admin.get(`/application/${id}/status`), 200)));
   expect(statuses.map(({ state }) => state)).toEqual(['DEPLOYED', 'DEPLOYMENT_ERROR', 'DEPLOYMENT_ERROR']);
   expect(statuses.slice(1).map(({ error }) => error.message.split(':')[0])).toEqual(['service 1', 'service 2']);
+});
+
+test('services of one image and tag are deployed with one digest, however the tag moves meanwhile', async () => {
+  const admin = await app.organization();
+  const { url } = await makeServices(admin, [branch]);
+  const registry = { name: newId(), kind: 'DOCKER_HUB', url: 'https://docker.io', config: {} };
+  const made = await admin.post(`/organization/${admin.organizationId}/containerRegistry`, registry);
+  const { id: registry_id } = ok(made, 201);
+  const ids: string[] = [];
+  for (const tag of ['1', '1', '2']) {
+    const body = { name: newId(), registry_id, image_name: 'acme/shop', tag };
+    ids.push(ok(await admin.post(`${url}/container`, body), 201).id);
+  }
+  expect(ok(await admin.post(`${url}/deploy?wait=60`), 200).state).toBe('DEPLOYED');
+  expect(asked.toSorted()).toEqual([branch, 'acme/shop:1', 'acme/shop:2'].toSorted());
+  const [first, second, other] = ids.map((id) => engine.runtime.specOf(id)!.image);
+  expect(first).toBe(second);
+  expect(other).not.toBe(first);
 });

@@ -75,7 +75,7 @@ export async function findLink(context: Context, text: string, lock = false): Pr
   );
 }
 
-/** Returns the link that was found by the id of a secret, if the secret is right and the link still valid. */
+/** Returns the link that the id of a secret has found; undefined if it is another's or too old. */
 export function valid<Link extends { secret_hash: Buffer; expires_at: Date }>(
   { clock }: Context,
   { secret }: SecretParts,
