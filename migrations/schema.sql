@@ -1360,6 +1360,19 @@ create table passkey_challenge (
 );
 CREATE INDEX passkey_challenge_end ON public.passkey_challenge USING btree (expires_at);
 
+create table pod_log (
+  organization_id uuid not null,
+  service_id uuid not null,
+  pod_uid text not null,
+  pod_name text not null,
+  ended_at timestamp with time zone not null,
+  content bytea not null,
+  constraint pod_log_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint pod_log_organization_id_service_id_fkey FOREIGN KEY (organization_id, service_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint pod_log_pkey PRIMARY KEY (service_id, pod_uid)
+);
+CREATE INDEX pod_log_end ON public.pod_log USING btree (ended_at);
+
 create table preview (
   id uuid not null,
   organization_id uuid not null,

@@ -57,7 +57,7 @@ beforeAll(async () => {
     '/bin/busybox',
     'sh',
     '-c',
-    'trap "exit 0" TERM; echo serving; cd /; /bin/busybox httpd -f -p 8080 & wait',
+    'trap "echo ending; exit 0" TERM; echo serving; cd /; /bin/busybox httpd -f -p 8080 & wait',
   ];
   for (const tag of ['1', '2'])
     await place.registry.pushImage('shop', tag, {
@@ -128,6 +128,10 @@ describe.skipIf(cluster.directory === null)('a Kubernetes cluster', () => {
       expect(lines.map(({ message }: { message: string }) => message)).toContain('serving');
 
       await act('restart-service');
+      const { pod_name } = lines[0];
+      const former = async () => (await program.ask('GET', `${of}/log?pod_name=${pod_name}`)).results;
+      const line = (message: string) => expect.objectContaining({ message, pod_name });
+      await expect.poll(former, { timeout: 40_000 }).toEqual([line('serving'), line('ending')]);
       await act('deploy', { image_tag: '2' });
       expect(await served()).toBe('release 2');
       await act('deploy', { image_tag: '1' });

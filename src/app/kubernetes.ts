@@ -3,6 +3,7 @@ import type { Base } from '#app/install.ts';
 import { createHttpClient } from '#platform/http-client/index.ts';
 import { createDockerBuilder } from '#runtimes/docker/builder.ts';
 import { createBuiltImages } from '#services/images/built-images.ts';
+import { createPodLogs } from '#services/pod-logs/index.ts';
 
 export { rbacManifest } from '#runtimes/kubernetes/rights.ts';
 
@@ -24,6 +25,17 @@ export function kubernetesClusters({
     const recordKey = vault.deriveKey(`kubernetes-records/${clusterId}`);
     const { helm, terraformStateUrl } = settings;
     const unreachedBy = terraformStateUrl ? null : NO_STATE_URL;
-    return createKubernetesRuntime({ installation, access, renewed, policy, images, helm, unreachedBy, recordKey });
+    return createKubernetesRuntime({
+      installation,
+      access,
+      renewed,
+      policy,
+      images,
+      helm,
+      unreachedBy,
+      recordKey,
+      formerLogs: createPodLogs(platform, clusterId),
+      log: (line) => log.warn({ clusterId }, line),
+    });
   });
 }

@@ -16,6 +16,7 @@ import { removeUnusedSecretVersions } from '#services/capabilities/variables/ind
 import { CUSTOM_DOMAIN_TASKS } from '#services/capabilities/service/custom-domains/tasks.ts';
 import { DATABASE_TASKS } from '#services/kinds/database/backups/tasks.ts';
 import { METRIC_TASKS } from '#services/metrics/index.ts';
+import { POD_LOG_TASKS } from '#services/pod-logs/index.ts';
 import { PREVIEW_TASKS } from '#services/previews/index.ts';
 import { FOLLOWING_TASKS } from '#services/mount.ts';
 import { AGENTIC_TASKS } from '#services/kinds/agentic-workflow/outputs.ts';
@@ -70,5 +71,6 @@ export const TASKS: RecurringTask[] = [
   ...UPLOAD_TASKS,
   ...PREVIEW_TASKS,
   ...METRIC_TASKS,
+  ...POD_LOG_TASKS,
   ...RETENTION_TASKS,
 ];

@@ -1010,6 +1010,15 @@ export interface PasskeyChallenge {
   id: string;
 }
 
+export interface PodLog {
+  content: Buffer;
+  ended_at: Timestamp;
+  organization_id: string;
+  pod_name: string;
+  pod_uid: string;
+  service_id: string;
+}
+
 export interface Preview {
   applied_commit: string | null;
   approved_at: Timestamp | null;
@@ -1639,6 +1648,7 @@ export interface DB {
   outbox: Outbox;
   passkey: Passkey;
   passkey_challenge: PasskeyChallenge;
+  pod_log: PodLog;
   preview: Preview;
   project: Project;
   project_deployment_rule: ProjectDeploymentRule;

@@ -843,13 +843,19 @@ export const SETTINGS = {
     'QUARTERDECK_INSTANCE_LOG_RETENTION_HOURS',
     72,
     integer(0, 8760),
-    'Hours after the end of an instance for which its log is kept, on docker and host clusters; 0 keeps none.',
+    'Hours after the end of an instance for which its log is kept; 0 keeps none.',
   ),
   formerLogLimitMb: setting(
     'QUARTERDECK_INSTANCE_LOG_LIMIT_MB',
     50,
     integer(1, 1_000_000),
     'Megabytes of logs of ended instances of each service on a machine, compressed, above which the oldest go early.',
+  ),
+  podLogLimitMb: setting(
+    'QUARTERDECK_POD_LOG_LIMIT_MB',
+    5,
+    integer(1, 1000),
+    'Megabytes of logs of ended pods of each service on Kubernetes, compressed in the database, above which the oldest go early.',
   ),
   streamRetentionHours: setting(
     'QUARTERDECK_STREAM_RETENTION_HOURS',

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { FormerLogs, MOST_KEPT, type FormerLogLimits } from '#runtimes/tools/former-logs.ts';
+import { FormerLogs, type FormerLogLimits } from '#runtimes/tools/former-logs.ts';
+import { MOST_KEPT } from '#runtimes/tools/packed-log.ts';
 import { findInstance, removeInstance, type Instance } from './instances.ts';
 import { LABEL } from './labels.ts';
 import { lastLines } from './logs.ts';

@@ -11,7 +11,7 @@ import { imageOf } from '#runtimes/host/programs/image-of.ts';
 import { APPEARS_MS, hasState, LOOK_MS } from '#runtimes/host/task-record.ts';
 import { OURS } from '#runtimes/host/view/plan.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
-import { MOST_KEPT } from '#runtimes/tools/former-logs.ts';
+import { MOST_KEPT } from '#runtimes/tools/packed-log.ts';
 import { identify, isRunning } from '#runtimes/tools/shim/identity.ts';
 import {
   becoming,

@@ -11,7 +11,7 @@ import {
   type LogEnd,
   type ShimLogLine,
 } from '#runtimes/tools/shim/index.ts';
-import type { EndedInstance } from '#runtimes/tools/former-logs.ts';
+import type { EndedInstance } from '#runtimes/tools/packed-log.ts';
 import { charactersOf } from '#runtimes/tools/log-limits.ts';
 import { LineQueue } from '#runtimes/tools/line-queue.ts';
 import { earliestOf, isChosen, isWithin, later, type LogWindow } from '#runtimes/tools/log-window.ts';

@@ -10,6 +10,7 @@ import {
   type TaskSpec,
   type WorkloadSpec,
 } from '#runtimes/runtime.ts';
+import type { FormerLogStore } from '#runtimes/former-log-store.ts';
 import { findProgram } from '#runtimes/tools/find-program.ts';
 import { KeyedLock } from '#kernel/keyed-lock.ts';
 import type { Cluster } from './cluster.ts';
@@ -17,6 +18,7 @@ import { Connection, type ConnectionOptions } from './connection.ts';
 import { asRuntimeError } from './errors.ts';
 import { execInService } from './exec.ts';
 import { endpointsOfService, openPort } from './forward.ts';
+import { FormerPods } from './former-logs.ts';
 import { diffChart } from './helm/diff.ts';
 import { isChart } from './helm/handle.ts';
 import { observeChart } from './helm/observe.ts';
@@ -49,6 +51,10 @@ export interface KubernetesRuntimeOptions extends ConnectionOptions {
   unreachedBy?: string | null;
   /** Builder and registries for images that are built for the cluster; without them nothing is built. */
   images?: ClusterImages;
+  /** Keeps the logs of pods that have ended, while the cluster is followed; without it they end with their pods. */
+  formerLogs?: FormerLogStore;
+  /** Receives lines for the operator. */
+  log?(line: string): void;
 }
 
 /** Runtime of one cluster. */
@@ -64,13 +70,16 @@ export function createKubernetesRuntime({
   helm,
   unreachedBy = null,
   images,
+  formerLogs,
+  log = () => undefined,
   ...options
 }: KubernetesRuntimeOptions): KubernetesRuntime {
   const connection = new Connection(options);
   const services = new KeyedLock();
   const alone = <T>({ serviceId }: { serviceId: string }, work: () => Promise<T>) => services.run(serviceId, work);
   const plain: Cluster = { connection, installation, recordKey, helm: helm || findProgram('helm') };
-  const cache = new ClusterCache(plain);
+  const formerPods = formerLogs && new FormerPods(plain, formerLogs, log);
+  const cache = new ClusterCache(plain, {}, formerPods);
   const cluster: Cluster = { ...plain, cache };
   const reporter = new Reporter(cluster);
   const counter = new RequestCounter(cluster);
@@ -112,6 +121,7 @@ export function createKubernetesRuntime({
         context.signal,
       ),
     logs: (handle, options) => readLogs(cluster, handle, options),
+    ...(formerLogs ? { formerLogs: ({ serviceId }, options) => formerLogs.read(serviceId, options) } : {}),
     run: (spec, context) => told(runTask(cluster, spec, context), context.signal),
     removeTasks: (identity, names) => told(removeTasks(cluster, identity, names)),
     endpoints: (handle) => told(endpointsOfService(cluster, handle)),
@@ -127,6 +137,7 @@ export function createKubernetesRuntime({
     list: () => told(listWorkloads(cluster)),
     close: async () => {
       await cache.close();
+      await formerPods?.close();
       await connection.close();
     },
   };

@@ -2,12 +2,9 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
 import { KeyedLock } from '#kernel/keyed-lock.ts';
 import type { DiskItem, LogLine, LogOptions } from '#runtimes/runtime.ts';
-import { charactersOf } from '#runtimes/tools/log-limits.ts';
-import { earliestOf, isChosen, isWithin, later } from '#runtimes/tools/log-window.ts';
+import { newestLines, packLog, type EndedInstance, type KeptLog } from '#runtimes/tools/packed-log.ts';
 
 /** Limits of the logs that are kept of former instances. */
 export interface FormerLogLimits {
@@ -16,20 +13,6 @@ export interface FormerLogLimits {
   /** Bytes of the logs of one service, compressed; the oldest go early. */
   serviceBytes: number;
 }
-
-/** Instance that is about to be removed. */
-export interface EndedInstance {
-  serviceId: string;
-  name: string;
-  generation: number;
-  /** Tells it from an earlier instance of the same name: letters and digits. */
-  key: string;
-  /** Start of its last run in ISO 8601; null if unknown. */
-  lastRunFrom: string | null;
-}
-
-/** Limits of lines and characters of one log that is kept: the newest stay. */
-export const MOST_KEPT = { lines: 100_000, characters: charactersOf(1) };
 
 interface Options {
   limits: FormerLogLimits;
@@ -51,14 +34,7 @@ interface File {
 }
 
 const HOUR_MS = 3_600_000;
-/** Bytes of a log that is unpacked: a file that holds more was not written here. */
-const MOST_UNPACKED = 4 * MOST_KEPT.characters + 64 * MOST_KEPT.lines;
-/** Characters of all logs that are read at once. */
-const MOST_READ = charactersOf(1) * 8;
 const NAME = /^([\w.-]+)~[\w-]+\.log\.gz(\.new)?$/;
-
-const pack = promisify(gzip);
-const unpack = promisify(gunzip);
 
 /** Logs of instances that have been removed, as compressed files of this machine. The time of a file is the end of its instance. */
 export class FormerLogs {
@@ -88,41 +64,21 @@ export class FormerLogs {
 
   /** Returns the newest lines of former instances, oldest first, as far as they are kept. */
   async read(serviceId: string, options: Omit<LogOptions, 'follow'>): Promise<LogLine[]> {
-    const earliest = earliestOf(options);
-    const lines: LogLine[] = [];
-    let characters = 0;
-    for (const file of await this.#files(serviceId)) {
-      options.signal.throwIfAborted();
-      if (!file.isWhole || !isChosen(file.instance, options) || this.#isOver(file)) continue;
-      if (earliest !== undefined && file.endedAt < Date.parse(earliest)) continue;
-      const found = await this.#linesOf(file, { from: earliest, lastRun: options.previous ?? false });
-      for (const line of found.slice(-options.tail)) {
-        lines.push(line);
-        characters += line.text.length;
-      }
-      if (characters > MOST_READ) break;
-    }
-    return lines.sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0)).slice(-options.tail);
+    const files = await this.#files(serviceId);
+    const kept = files.filter((file) => file.isWhole && !this.#isOver(file)).map((file) => this.#keptIn(file));
+    return newestLines(kept, options);
   }
 
-  async #linesOf(file: File, { from, lastRun }: { from: string | undefined; lastRun: boolean }): Promise<LogLine[]> {
-    const packed = await unlessGone(buffer(createReadStream(file.path)));
-    if (packed === null) return [];
-    let texts: string[];
-    try {
-      texts = (await unpack(packed, { maxOutputLength: MOST_UNPACKED })).toString().split('\n');
-    } catch (error) {
-      // The other logs are still of use.
-      this.#options!.log(`${file.path} is damaged and was removed: ${(error as Error).message}`);
-      await rm(file.path, { force: true });
-      return [];
-    }
-    const { generation, lastRunFrom } = JSON.parse(texts[0]!) as Pick<EndedInstance, 'generation' | 'lastRunFrom'>;
-    const window = { from: later(lastRun ? (lastRunFrom ?? undefined) : undefined, from) };
-    return texts.slice(1).flatMap((line) => {
-      const [at, stream, text] = JSON.parse(line) as [string, LogLine['stream'], string];
-      return isWithin(at, window) ? [{ at, instance: file.instance, generation, stream, text }] : [];
-    });
+  #keptIn({ path, instance, endedAt }: File): KeptLog {
+    return {
+      instance,
+      endedAt,
+      read: () => unlessGone(buffer(createReadStream(path))),
+      isDamaged: async ({ message }) => {
+        this.#options!.log(`${path} is damaged and was removed: ${message}`);
+        await rm(path, { force: true });
+      },
+    };
   }
 
   /** Removes the logs of a service. */
@@ -186,11 +142,9 @@ export class FormerLogs {
 /** Writes a log as a whole file, or none. */
 async function writeLog(folder: string, instance: EndedInstance, lines: LogLine[]): Promise<void> {
   if (lines.length === 0) return;
-  const { name, generation, key, lastRunFrom } = instance;
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const path = join(folder, `${name}~${key}.log.gz`);
-  const texts = lines.map(({ at, stream, text }) => JSON.stringify([at, stream, text]));
-  const content = await pack([JSON.stringify({ generation, lastRunFrom }), ...texts].join('\n'));
+  const path = join(folder, `${instance.name}~${instance.key}.log.gz`);
+  const content = await packLog(instance, lines);
   const file = await open(`${path}.new`, 'w', 0o600);
   try {
     await file.writeFile(content);

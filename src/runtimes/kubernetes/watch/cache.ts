@@ -1,5 +1,6 @@
 import type { DriftedField, WatchListener, WorkloadIdentity } from '#runtimes/runtime.ts';
 import type { Cluster } from '../cluster.ts';
+import type { FormerPods } from '../former-logs.ts';
 import type { KeptDeployment, KeptObjects, KeptService, RecordSummary } from '../kept.ts';
 import type { Pod } from '../kinds.ts';
 import { namespaceOf } from '../labels.ts';
@@ -23,7 +24,8 @@ export class ClusterCache implements KeptObjects {
   /** State that listeners were told last. */
   #told: boolean | undefined;
 
-  constructor(cluster: Cluster, times: Partial<InformerTimes> = {}) {
+  /** `former` sees each pod that the cluster tells. */
+  constructor(cluster: Cluster, times: Partial<InformerTimes> = {}, former?: Pick<FormerPods, 'see'>) {
     const changed = (serviceId: string) => {
       if (!this.#deployments.has(serviceId)) this.#checked.delete(serviceId);
       for (const listener of this.#listeners) listener.changed(serviceId);
@@ -31,7 +33,12 @@ export class ClusterCache implements KeptObjects {
     const turned = (reason: string | null) => this.#turn(reason);
     const common = { changed, turned, times };
     this.#deployments = new Informer(cluster, { ...common, kind: 'Deployment', reduce: reduceDeployment });
-    this.#pods = new Informer(cluster, { ...common, kind: 'Pod', reduce: reducePod });
+    this.#pods = new Informer(cluster, {
+      ...common,
+      kind: 'Pod',
+      reduce: reducePod,
+      seen: (pod) => former?.see(pod as Pod),
+    });
     this.#records = new Informer(cluster, {
       ...common,
       kind: 'ConfigMap',

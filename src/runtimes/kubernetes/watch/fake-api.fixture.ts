@@ -26,6 +26,8 @@ export class FakeApi {
   readonly #server = createServer(({ url, headers }, response) =>
     this.#answer(new URL(url!, 'http://cluster'), response, headers.accept?.includes('PartialObjectMetadata') ?? false),
   );
+  /** Answers requests for logs, by the name of the pod; others have none. */
+  readonly logs = new Map<string, (response: ServerResponse, query: URLSearchParams) => void>();
   /** Answers in place of the next lists or watches. */
   answers: ((url: URL, response: ServerResponse) => void)[] = [];
   /** Watches from a version below are answered with 410. */
@@ -128,6 +130,10 @@ export class FakeApi {
   }
 
   #answer(url: URL, response: ServerResponse, isMetadata: boolean): void {
+    if (url.pathname.endsWith('/log')) {
+      const answer = this.logs.get(url.pathname.split('/').at(-2)!);
+      return answer ? answer(response, url.searchParams) : void response.writeHead(404).end('{}');
+    }
     const plural = url.pathname.split('/').at(-1) as Plural;
     const isWatch = url.searchParams.get('watch') === 'true';
     const version = url.searchParams.get('resourceVersion');

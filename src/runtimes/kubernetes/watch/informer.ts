@@ -32,6 +32,8 @@ export interface InformerOptions<T> {
   kind: Kind;
   /** True if only names, labels and owners of fields are read. */
   isMetadata?: boolean;
+  /** Called with each object as the cluster tells it. */
+  seen?(object: ClusterObject): void;
   /** Returns what is kept of an object; null for an object that counts as gone. */
   reduce(object: ClusterObject): T | null;
   /** Called for each service of which an object has come, changed or gone. */
@@ -241,6 +243,7 @@ export class Informer<T> {
   /** Throws BadEvent for an object that is not of its kind. */
   #reduce(object: ClusterObject): T | null {
     try {
+      this.#options.seen?.(object);
       return this.#options.reduce(object);
     } catch (cause) {
       throw new BadEvent(`it answers an object that is no ${this.#options.kind}`, { cause });

@@ -1,0 +1,210 @@
+import type { ServerResponse } from 'node:http';
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { EndedElsewhere } from '#runtimes/former-log-store.ts';
+import type { LogLine } from '#runtimes/runtime.ts';
+import { FormerPods } from './former-logs.ts';
+import { CONTAINER } from './objects.ts';
+import { LABEL } from './labels.ts';
+import { ClusterCache } from './watch/cache.ts';
+import { FakeApi } from './watch/fake-api.fixture.ts';
+
+const SERVICE = randomUUID();
+const ENVIRONMENT = randomUUID();
+const STARTED = '2026-01-02T03:04:05Z';
+
+let api: FakeApi;
+let former: FormerPods;
+let kept: { instance: EndedElsewhere; texts: string[] }[];
+let told: string[];
+let failure: Error | null;
+const closing: (() => Promise<unknown>)[] = [];
+
+beforeEach(async () => {
+  [kept, told, failure] = [[], [], null];
+  api = await FakeApi.start();
+  const cluster = api.connect();
+  const keep = async (instance: EndedElsewhere, lines: LogLine[]) => {
+    if (failure) throw failure;
+    kept.push({ instance, texts: lines.map(({ text }) => text) });
+  };
+  former = new FormerPods(cluster, { keep, read: () => Promise.resolve([]) }, (line) => void told.push(line));
+  const cache = new ClusterCache(cluster, { firstPauseMs: 10 }, former);
+  closing.push(
+    () => cluster.connection.close(),
+    () => former.close(),
+    () => cache.close(),
+  );
+  cache.use({ changed: () => undefined });
+  await expect.poll(() => cache.isCurrent).toBe(true);
+});
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+  await api.stop();
+});
+
+interface PodChanges {
+  labels?: Record<string, string>;
+  namespace?: string;
+  ends?: boolean;
+  status?: object;
+}
+
+/** Creates or changes a pod; `ends` tells it to end. */
+function put(
+  name: string,
+  { labels = {}, namespace = `qd-${ENVIRONMENT}`, ends = true, status = {} }: PodChanges = {},
+) {
+  const all = {
+    [LABEL.installation]: 'test',
+    [LABEL.service]: SERVICE,
+    [LABEL.environment]: ENVIRONMENT,
+    [LABEL.generation]: '4',
+    ...labels,
+  };
+  const end = ends ? { deletionTimestamp: '2026-01-02T04:00:00Z', deletionGracePeriodSeconds: 10 } : {};
+  const metadata = { labels: all, namespace, uid: `uid-${name}`, ...end };
+  const container = { name: CONTAINER, ready: false, restartCount: 0, state: { running: { startedAt: STARTED } } };
+  const spec = { containers: [{ name: CONTAINER }] };
+  api.put('pods', name, SERVICE, { metadata: { name, resourceVersion: '1000', ...metadata }, spec, status: { phase: 'Running', containerStatuses: [container], ...status } }); // prettier-ignore
+}
+
+const line = (text: string) => `2026-01-02T03:59:00.000000000Z ${text}\n`;
+const ofContainer = (changes: object) => ({
+  containerStatuses: [{ name: CONTAINER, ready: false, restartCount: 0, state: {}, ...changes }],
+});
+
+/** Lets the log of a pod be followed; returns its answers so far. */
+function openLog(name: string): ServerResponse[] {
+  const answers: ServerResponse[] = [];
+  api.logs.set(name, (response) => {
+    response.writeHead(200).flushHeaders();
+    answers.push(response);
+  });
+  return answers;
+}
+
+const giveLog = (name: string, text: string) => api.logs.set(name, (response) => void response.end(text));
+
+test('the log of a pod that is told to end is kept up to its last line, once', async () => {
+  const answers = openLog('p');
+  put('p', { ends: false });
+  put('p');
+  await expect.poll(() => answers.length).toBe(1);
+  answers[0]!.write(line('serving'));
+  put('p', { status: { phase: 'Succeeded' } });
+  answers[0]!.end(line('ended in order'));
+  await expect.poll(() => kept).toHaveLength(1);
+  expect(kept[0]!.texts).toEqual(['serving', 'ended in order']);
+  expect(kept[0]!.instance).toMatchObject({
+    serviceId: SERVICE,
+    environmentId: ENVIRONMENT,
+    name: 'p',
+    key: 'uid-p',
+    generation: 4,
+    lastRunFrom: new Date(STARTED).toISOString(),
+  });
+  put('p', { status: { phase: 'Succeeded', message: 'changed again' } });
+  giveLog('q', line('q'));
+  put('q');
+  await expect.poll(() => kept).toHaveLength(2);
+  expect([answers.length, kept[1]!.texts, told]).toEqual([1, ['q'], []]);
+});
+
+test('a pod that failed is read although it stays, with the run before its last one and the time of its end', async () => {
+  api.logs.set(
+    'p',
+    (response, query) => void response.end(line(query.get('previous') === 'true' ? 'first' : 'second')),
+  );
+  const finishedAt = '2026-01-02T03:30:00Z';
+  const container = ofContainer({
+    restartCount: 1,
+    state: { terminated: { exitCode: 1, startedAt: STARTED, finishedAt } },
+  });
+  put('p', { ends: false, status: { phase: 'Failed', reason: 'Evicted', ...container } });
+  await expect.poll(() => kept).toHaveLength(1);
+  expect(kept[0]).toMatchObject({ texts: ['first', 'second'], instance: { endedAt: new Date(finishedAt) } });
+});
+
+test('a container that waits to be started again has one run to read', async () => {
+  giveLog('p', line('crashed'));
+  const container = ofContainer({ restartCount: 3, state: { waiting: { reason: 'CrashLoopBackOff' } } });
+  put('p', { status: container });
+  await expect.poll(() => kept.map(({ texts }) => texts)).toEqual([['crashed']]);
+});
+
+test('runs of jobs, and pods that only claim to be of a service, are not read', async () => {
+  for (const name of ['job', 'elsewhere', 'unknown', 'good']) giveLog(name, line(name));
+  put('job', { labels: { [LABEL.task]: 't' } });
+  put('elsewhere', { namespace: 'default' });
+  put('unknown', { labels: { [LABEL.service]: 'no id' } });
+  put('good');
+  await expect.poll(() => kept.map(({ texts }) => texts)).toEqual([['good']]);
+});
+
+test('many pods that end at once are read by turns, each of them', async () => {
+  const names = Array.from({ length: 80 }, (_, n) => `p${n}`);
+  let [open, most] = [0, 0];
+  const waiting: (() => void)[] = [];
+  for (const name of names)
+    api.logs.set(name, (response) => {
+      most = Math.max(most, ++open);
+      response.writeHead(200).flushHeaders();
+      waiting.push(() => {
+        open--;
+        response.end(line(name));
+      });
+    });
+  for (const name of names) put(name);
+  await expect.poll(() => open).toBe(32);
+  const answering = setInterval(() => waiting.shift()?.(), 1);
+  await expect
+    .poll(() => kept.length, { timeout: 20_000 })
+    .toBe(80)
+    .finally(() => clearInterval(answering));
+  expect(most).toBe(32);
+  expect(kept.map(({ texts }) => texts[0]).toSorted()).toEqual(names.toSorted());
+});
+
+test('a log that breaks off is read anew', async () => {
+  let asked = 0;
+  api.logs.set('p', (response) => {
+    response.write(line('one'));
+    if (++asked === 1) setImmediate(() => response.destroy());
+    else response.end(line('two'));
+  });
+  put('p');
+  await expect.poll(() => kept.map(({ texts }) => texts)).toEqual([['one', 'two']]);
+  expect(told).toEqual([]);
+});
+
+test('a log that cannot be read, or not be kept, is told, and others are kept', async () => {
+  api.logs.set(
+    'p',
+    (response) => void response.writeHead(403).end(JSON.stringify({ message: 'pods/log is forbidden' })),
+  );
+  put('p');
+  await expect
+    .poll(() => told, { timeout: 10_000 })
+    .toEqual([expect.stringMatching(/^The log of the pod p is not kept: .*forbidden/)]);
+  failure = new Error('the database is away');
+  giveLog('q', line('q'));
+  put('q');
+  await expect.poll(() => told[1]).toBe('The log of the pod q is not kept: the database is away');
+  failure = null;
+  put('q', { status: { phase: 'Succeeded' } });
+  await expect.poll(() => kept.map(({ texts }) => texts)).toEqual([['q']]);
+});
+
+test('what was read so far is kept when the process ends', async () => {
+  const answers = openLog('p');
+  put('p');
+  await expect.poll(() => answers.length).toBe(1);
+  await new Promise((resolve) => answers[0]!.write(line('so far'), resolve));
+  // What was sent before another log was read has come.
+  giveLog('q', line('q'));
+  put('q');
+  await expect.poll(() => kept.map(({ texts }) => texts)).toEqual([['q']]);
+  await former.close();
+  expect(kept.map(({ texts }) => texts)).toEqual([['q'], ['so far']]);
+});

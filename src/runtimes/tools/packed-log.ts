@@ -1,0 +1,85 @@
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
+import type { LogLine, LogOptions } from '#runtimes/runtime.ts';
+import { charactersOf } from '#runtimes/tools/log-limits.ts';
+import { earliestOf, isChosen, isWithin, later } from '#runtimes/tools/log-window.ts';
+
+/** Instance that has ended, or is about to be removed. */
+export interface EndedInstance {
+  serviceId: string;
+  name: string;
+  generation: number;
+  /** Tells it from an earlier instance of the same name: letters, digits and hyphens. */
+  key: string;
+  /** Start of its last run in ISO 8601; null if unknown. */
+  lastRunFrom: string | null;
+}
+
+/** Limits of lines and characters of one log that is kept: the newest stay. */
+export const MOST_KEPT = { lines: 100_000, characters: charactersOf(1) };
+
+/** Log that is kept of an instance. */
+export interface KeptLog {
+  instance: string;
+  /** Milliseconds since 1970. */
+  endedAt: number;
+  /** Returns the packed lines; null if they are gone by now. */
+  read(): Promise<Buffer | null>;
+  /** Called for content that was not packed here, or is damaged. */
+  isDamaged(error: Error): Promise<void>;
+}
+
+/** Bytes of a log that is unpacked: one that holds more was not packed here. */
+const MOST_UNPACKED = 4 * MOST_KEPT.characters + 64 * MOST_KEPT.lines;
+/** Characters of all logs that are read at once. */
+const MOST_READ = charactersOf(1) * 8;
+
+const compress = promisify(gzip);
+const decompress = promisify(gunzip);
+
+/** Packs the lines of an instance, for `newestLines`. */
+export function packLog(
+  { generation, lastRunFrom }: Pick<EndedInstance, 'generation' | 'lastRunFrom'>,
+  lines: LogLine[],
+): Promise<Buffer> {
+  const texts = lines.map(({ at, stream, text }) => JSON.stringify([at, stream, text]));
+  return compress([JSON.stringify({ generation, lastRunFrom }), ...texts].join('\n'));
+}
+
+/** Returns the newest lines of logs, oldest first. The log of the instance that ended last comes first. */
+export async function newestLines(logs: Iterable<KeptLog>, options: Omit<LogOptions, 'follow'>): Promise<LogLine[]> {
+  const earliest = earliestOf(options);
+  const lines: LogLine[] = [];
+  let characters = 0;
+  for (const log of logs) {
+    options.signal.throwIfAborted();
+    if (!isChosen(log.instance, options)) continue;
+    if (earliest !== undefined && log.endedAt < Date.parse(earliest)) continue;
+    const found = await linesOf(log, { from: earliest, lastRun: options.previous ?? false });
+    for (const line of found.slice(-options.tail)) {
+      lines.push(line);
+      characters += line.text.length;
+    }
+    if (characters > MOST_READ) break;
+  }
+  return lines.sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0)).slice(-options.tail);
+}
+
+async function linesOf(log: KeptLog, { from, lastRun }: { from: string | undefined; lastRun: boolean }) {
+  const packed = await log.read();
+  if (packed === null) return [];
+  let texts: string[];
+  try {
+    texts = (await decompress(packed, { maxOutputLength: MOST_UNPACKED })).toString().split('\n');
+  } catch (error) {
+    // The other logs are still of use.
+    await log.isDamaged(error as Error);
+    return [];
+  }
+  const { generation, lastRunFrom } = JSON.parse(texts[0]!) as Pick<EndedInstance, 'generation' | 'lastRunFrom'>;
+  const window = { from: later(lastRun ? (lastRunFrom ?? undefined) : undefined, from) };
+  return texts.slice(1).flatMap((line): LogLine[] => {
+    const [at, stream, text] = JSON.parse(line) as [string, LogLine['stream'], string];
+    return isWithin(at, window) ? [{ at, instance: log.instance, generation, stream, text }] : [];
+  });
+}
