@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { EndedElsewhere } from '#runtimes/former-log-store.ts';
 import type { LogLine } from '#runtimes/runtime.ts';
+import { newestLines } from '#runtimes/tools/packed-log.ts';
 import { FormerPods } from './former-logs.ts';
 import { CONTAINER } from './objects.ts';
 import { LABEL } from './labels.ts';
@@ -15,20 +16,26 @@ const STARTED = '2026-01-02T03:04:05Z';
 
 let api: FakeApi;
 let former: FormerPods;
-let kept: { instance: EndedElsewhere; texts: string[] }[];
+let kept: { instance: EndedElsewhere; lines: LogLine[]; texts: string[]; lastRun: string[] }[];
 let told: string[];
 let failure: Error | null;
+const textsOf = (lines: LogLine[]) => lines.map(({ text }) => text);
 const closing: (() => Promise<unknown>)[] = [];
 
 beforeEach(async () => {
   [kept, told, failure] = [[], [], null];
   api = await FakeApi.start();
   const cluster = api.connect();
-  const keep = async (instance: EndedElsewhere, lines: LogLine[]) => {
+  const keep = async (instance: EndedElsewhere, content: Buffer) => {
     if (failure) throw failure;
-    kept.push({ instance, texts: lines.map(({ text }) => text) });
+    const isDamaged = (error: Error) => Promise.reject(error);
+    const log = { instance: instance.name, endedAt: 0, read: async () => content, isDamaged };
+    const read = (previous: boolean) =>
+      newestLines([log], { tail: 100, previous, signal: new AbortController().signal });
+    const [lines, lastRun] = [await read(false), await read(true)];
+    kept.push({ instance, lines, texts: textsOf(lines), lastRun: textsOf(lastRun) });
   };
-  former = new FormerPods(cluster, { keep, read: () => Promise.resolve([]) }, (line) => void told.push(line));
+  former = new FormerPods(cluster, { keep, list: () => Promise.resolve([]) }, (line) => void told.push(line));
   const cache = new ClusterCache(cluster, { firstPauseMs: 10 }, former);
   closing.push(
     () => cluster.connection.close(),
@@ -69,7 +76,7 @@ function put(
   api.put('pods', name, SERVICE, { metadata: { name, resourceVersion: '1000', ...metadata }, spec, status: { phase: 'Running', containerStatuses: [container], ...status } }); // prettier-ignore
 }
 
-const line = (text: string) => `2026-01-02T03:59:00.000000000Z ${text}\n`;
+const line = (text: string, minute = 59) => `2026-01-02T03:${String(minute).padStart(2, '0')}:00.000000000Z ${text}\n`;
 const ofContainer = (changes: object) => ({
   containerStatuses: [{ name: CONTAINER, ready: false, restartCount: 0, state: {}, ...changes }],
 });
@@ -101,9 +108,8 @@ test('the log of a pod that is told to end is kept up to its last line, once', a
     environmentId: ENVIRONMENT,
     name: 'p',
     key: 'uid-p',
-    generation: 4,
-    lastRunFrom: new Date(STARTED).toISOString(),
   });
+  expect(kept[0]!.lines[0]).toMatchObject({ instance: 'p', generation: 4, at: '2026-01-02T03:59:00.000Z' });
   put('p', { status: { phase: 'Succeeded', message: 'changed again' } });
   giveLog('q', line('q'));
   put('q');
@@ -112,10 +118,9 @@ test('the log of a pod that is told to end is kept up to its last line, once', a
 });
 
 test('a pod that failed is read although it stays, with the run before its last one and the time of its end', async () => {
-  api.logs.set(
-    'p',
-    (response, query) => void response.end(line(query.get('previous') === 'true' ? 'first' : 'second')),
-  );
+  api.logs.set('p', (response, query) => {
+    response.end(query.get('previous') === 'true' ? line('first', 0) : line('second'));
+  });
   const finishedAt = '2026-01-02T03:30:00Z';
   const container = ofContainer({
     restartCount: 1,
@@ -123,7 +128,11 @@ test('a pod that failed is read although it stays, with the run before its last 
   });
   put('p', { ends: false, status: { phase: 'Failed', reason: 'Evicted', ...container } });
   await expect.poll(() => kept).toHaveLength(1);
-  expect(kept[0]).toMatchObject({ texts: ['first', 'second'], instance: { endedAt: new Date(finishedAt) } });
+  expect(kept[0]).toMatchObject({
+    texts: ['first', 'second'],
+    lastRun: ['second'],
+    instance: { endedAt: new Date(finishedAt) },
+  });
 });
 
 test('a container that waits to be started again has one run to read', async () => {

@@ -4,6 +4,7 @@ import { anySignal } from '#kernel/lease-signal.ts';
 import type { FormerLogStore } from '#runtimes/former-log-store.ts';
 import type { LogLine } from '#runtimes/runtime.ts';
 import { LastLines } from '#runtimes/tools/log-limits.ts';
+import { packLog } from '#runtimes/tools/packed-log.ts';
 import type { Cluster } from './cluster.ts';
 import type { Pod } from './kinds.ts';
 import { LABEL, namespaceOf } from './labels.ts';
@@ -16,8 +17,9 @@ const MOST = { lines: 20_000, characters: 2 * 2 ** 20 };
 const AT_ONCE = 32;
 /** Pods that are remembered as read, so that each of their changes does not begin again. */
 const REMEMBERED = 10_000;
-/** Longest time in seconds that a pod may take to end, and those after it until its log must be complete. */
+/** Longest time in seconds that a pod may take to end. What it writes later is not kept. */
 const LONGEST_GRACE = 300;
+/** Seconds after that in which its log must be complete. */
 const AFTER_GRACE = 30;
 /** Attempts to read a log, and milliseconds between them: the pod is there for moments only. */
 const ATTEMPTS = 3;
@@ -86,8 +88,8 @@ export class FormerPods {
     const ended = pod.metadata.deletionTimestamp ? undefined : state?.terminated?.finishedAt;
     const endedAt = ended === undefined ? new Date() : new Date(ended);
     const environmentId = labels![LABEL.environment]!;
-    const instance = { serviceId, name, key: uid!, generation: generationOf(pod), lastRunFrom, environmentId, endedAt };
-    await this.#store.keep(instance, lines);
+    const content = await packLog({ generation: generationOf(pod), lastRunFrom }, lines);
+    await this.#store.keep({ serviceId, environmentId, name, key: uid!, endedAt }, content);
   }
 
   /** Returns the last lines of a pod, those of the run before included, once its program has ended. */

@@ -12,6 +12,7 @@ import {
 } from '#runtimes/runtime.ts';
 import type { FormerLogStore } from '#runtimes/former-log-store.ts';
 import { findProgram } from '#runtimes/tools/find-program.ts';
+import { newestLines } from '#runtimes/tools/packed-log.ts';
 import { KeyedLock } from '#kernel/keyed-lock.ts';
 import type { Cluster } from './cluster.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
@@ -121,7 +122,9 @@ export function createKubernetesRuntime({
         context.signal,
       ),
     logs: (handle, options) => readLogs(cluster, handle, options),
-    ...(formerLogs ? { formerLogs: ({ serviceId }, options) => formerLogs.read(serviceId, options) } : {}),
+    ...(formerLogs
+      ? { formerLogs: async ({ serviceId }, options) => newestLines(await formerLogs.list(serviceId), options) }
+      : {}),
     run: (spec, context) => told(runTask(cluster, spec, context), context.signal),
     removeTasks: (identity, names) => told(removeTasks(cluster, identity, names)),
     endpoints: (handle) => told(endpointsOfService(cluster, handle)),

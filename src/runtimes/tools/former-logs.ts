@@ -3,8 +3,9 @@ import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { KeyedLock } from '#kernel/keyed-lock.ts';
+import type { KeptLog } from '#runtimes/former-log-store.ts';
 import type { DiskItem, LogLine, LogOptions } from '#runtimes/runtime.ts';
-import { newestLines, packLog, type EndedInstance, type KeptLog } from '#runtimes/tools/packed-log.ts';
+import { newestLines, packLog, type EndedInstance } from '#runtimes/tools/packed-log.ts';
 
 /** Limits of the logs that are kept of former instances. */
 export interface FormerLogLimits {

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
+import type { KeptLog } from '#runtimes/former-log-store.ts';
 import type { LogLine, LogOptions } from '#runtimes/runtime.ts';
 import { charactersOf } from '#runtimes/tools/log-limits.ts';
 import { earliestOf, isChosen, isWithin, later } from '#runtimes/tools/log-window.ts';
@@ -17,17 +18,6 @@ export interface EndedInstance {
 
 /** Limits of lines and characters of one log that is kept: the newest stay. */
 export const MOST_KEPT = { lines: 100_000, characters: charactersOf(1) };
-
-/** Log that is kept of an instance. */
-export interface KeptLog {
-  instance: string;
-  /** Milliseconds since 1970. */
-  endedAt: number;
-  /** Returns the packed lines; null if they are gone by now. */
-  read(): Promise<Buffer | null>;
-  /** Called for content that was not packed here, or is damaged. */
-  isDamaged(error: Error): Promise<void>;
-}
 
 /** Bytes of a log that is unpacked: one that holds more was not packed here. */
 const MOST_UNPACKED = 4 * MOST_KEPT.characters + 64 * MOST_KEPT.lines;

@@ -1,8 +1,7 @@
 import type { Platform } from '#platform/context.ts';
 import type { RecurringTask } from '#platform/work/schedule.ts';
 import { keepPodLog, listPodLogs, readPodLog, removePodLogs, trimPodLogs } from '#services/pod-logs/queries.ts';
-import type { FormerLogStore } from '#runtimes/former-log-store.ts';
-import { newestLines, packLog, type KeptLog } from '#runtimes/tools/packed-log.ts';
+import type { FormerLogStore, KeptLog } from '#runtimes/former-log-store.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -31,19 +30,17 @@ export function createPodLogs(platform: Platform, clusterId: string): FormerLogS
       log.warn({ err: error, serviceId, pod: row.pod_name }, 'the kept log of a pod cannot be unpacked'),
   });
   return {
-    keep: async (pod, lines) => {
-      if (pod.endedAt < earliestEnd(platform)) return;
-      const { serviceId: service_id, key: pod_uid, name: pod_name, endedAt: ended_at, environmentId } = pod;
-      const content = await packLog(pod, lines);
+    keep: async (
+      { serviceId: service_id, key: pod_uid, name: pod_name, endedAt: ended_at, environmentId },
+      content,
+    ) => {
+      if (ended_at < earliestEnd(platform)) return;
       await keepPodLog(db, { service_id, pod_uid, pod_name, ended_at, content }, { clusterId, environmentId });
       await trimPodLogs(db, service_id, settings.podLogLimitMb * 2 ** 20);
     },
-    read: async (serviceId, options) => {
+    list: async (serviceId) => {
       const rows = await listPodLogs(db, serviceId, earliestEnd(platform));
-      return newestLines(
-        rows.map((row) => keptOf(serviceId, row)),
-        options,
-      );
+      return rows.map((row) => keptOf(serviceId, row));
     },
   };
 }
