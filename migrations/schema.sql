@@ -630,7 +630,7 @@ create table database_backup (
   stored_at timestamp with time zone,
   constraint database_backup_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
   constraint database_backup_organization_id_id_key UNIQUE (organization_id, id),
-  constraint database_backup_origin_check CHECK ((origin = ANY (ARRAY['MANUAL'::text, 'DAILY'::text, 'BEFORE_DELETE'::text, 'BEFORE_RESTORE'::text]))),
+  constraint database_backup_origin_check CHECK ((origin = ANY (ARRAY['MANUAL'::text, 'DAILY'::text, 'BEFORE_DELETE'::text, 'BEFORE_RESTORE'::text, 'FOR_COPY'::text]))),
   constraint database_backup_pkey PRIMARY KEY (id),
   constraint database_backup_status_check CHECK ((status = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'READY'::text, 'FAILED'::text])))
 );
@@ -651,6 +651,20 @@ create table database_backup_file (
   constraint database_backup_file_pkey PRIMARY KEY (backup_id)
 );
 CREATE INDEX database_backup_file_node ON public.database_backup_file USING btree (node_id, due_at);
+
+create table database_fill (
+  database_id uuid not null,
+  organization_id uuid not null,
+  source_id uuid not null,
+  source_name text not null,
+  backup_id uuid,
+  created_at timestamp with time zone not null default now(),
+  loaded_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint database_fill_organization_id_database_id_fkey FOREIGN KEY (organization_id, database_id) REFERENCES service(organization_id, id) ON DELETE CASCADE,
+  constraint database_fill_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE,
+  constraint database_fill_pkey PRIMARY KEY (database_id)
+);
 
 create table database_link (
   organization_id uuid not null,
@@ -943,10 +957,12 @@ create table environment_deployment_rule (
   updated_at timestamp with time zone not null default now(),
   set_by uuid,
   set_with uuid,
+  preview_databases text not null default 'EMPTY'::text,
   constraint environment_deployment_rule_environment_id_key UNIQUE (environment_id),
   constraint environment_deployment_rule_organization_id_environment_id_fkey FOREIGN KEY (organization_id, environment_id) REFERENCES environment(organization_id, id) ON DELETE CASCADE,
   constraint environment_deployment_rule_organization_id_id_key UNIQUE (organization_id, id),
   constraint environment_deployment_rule_pkey PRIMARY KEY (id),
+  constraint environment_deployment_rule_preview_databases_check CHECK ((preview_databases = ANY (ARRAY['EMPTY'::text, 'LAST_BACKUP'::text, 'COPY'::text]))),
   constraint environment_deployment_rule_set_by_fkey FOREIGN KEY (set_by) REFERENCES user_account(id)
 );
 CREATE INDEX environment_deployment_rule_due ON public.environment_deployment_rule USING btree (next_at) WHERE (next_at IS NOT NULL);

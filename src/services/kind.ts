@@ -39,6 +39,9 @@ export interface ShownKind<Spec = unknown> {
  * Kind of service: a descriptor and the functions that only this kind has. Code that kinds share is written once, as capabilities, which
  * mount.ts joins with the kinds.
  */
+/** Content that the copy of a service starts with. */
+export type ContentOfCopy = 'LAST_BACKUP' | 'COPY';
+
 export interface Kind<
   Spec = unknown,
   Input extends Partial<CommonInput> = Partial<CommonInput>,
@@ -173,6 +176,8 @@ interface KindCapabilities<Spec = unknown> {
       from: ServiceRow,
       to: { id: string; environmentId: string; runtime: string },
     ): Promise<Spec>;
+    /** Notes that a new copy gets the content of its source when it is first deployed. Present where there is content. */
+    fillCopy?(context: Context, from: ServiceRow, copyId: string, content: ContentOfCopy): Promise<void>;
   };
 }
 

@@ -69,6 +69,13 @@ interface Removal {
   log(text: string): void;
 }
 
+/** Service that was deployed, and its location. */
+interface Deployed extends Pick<Removal, 'organizationId' | 'nodeId' | 'runtime' | 'signal' | 'log'> {
+  handle: Handle;
+  /** True if it has no release yet. */
+  isFirst: boolean;
+}
+
 /** Hooks of a kind that need the database. */
 export interface KindHooks<Spec = unknown> {
   /**
@@ -80,6 +87,11 @@ export interface KindHooks<Spec = unknown> {
     service: ServiceSnapshot<Spec>,
     identity: WorkloadIdentity,
   ): Promise<{ values: Record<string, string>; secrets: string[] }>;
+  /**
+   * Completes what was deployed, before services of later stages are. Called in every attempt, once the workload is ready; throws an error for
+   * people where it can't be completed, and the deployment fails then. Returns the handle, which may be a new one.
+   */
+  afterDeployment?(context: Context, service: ServiceSnapshot<Spec>, deployed: Deployed): Promise<Handle>;
   /**
    * Saves what must outlive a service, before anything of it is removed (a delete or an uninstall). Called in every attempt; throws an error
    * for people where it can't be saved, and nothing is removed then.

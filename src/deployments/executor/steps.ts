@@ -294,6 +294,17 @@ function registryOf(work: ServiceWork): string | undefined {
   return source?.type === 'image' ? source.registryId : undefined;
 }
 
+/** Lets the kind complete what was deployed. */
+async function complete(work: ServiceWork, handle: Handle | null, { signal, log }: RuntimeContext) {
+  const { run, runtime, service, facts } = work;
+  const hook = run.parts.hooks[service.kind]?.afterDeployment;
+  if (!handle || !hook) return handle;
+  const context = systemContext({ ...run.parts.platform, db: run.db });
+  const { organizationId } = run.scope;
+  const isFirst = !facts?.release;
+  return hook(context, service, { organizationId, nodeId: run.parts.nodeId, runtime, handle, isFirst, signal, log });
+}
+
 /** Lets the kind save what must outlive the service. */
 async function saveBefore(work: ServiceWork, { signal, log }: RuntimeContext): Promise<void> {
   const { run, runtime, service, facts } = work;
@@ -315,7 +326,7 @@ async function applyAction(work: ServiceWork, context: StepContext): Promise<Han
   const { runtime, facts, service, run } = work;
   switch (run.snapshot.action) {
     case 'DEPLOY':
-      return rollOut(work, await applyDeployable(work, context), context);
+      return complete(work, await rollOut(work, await applyDeployable(work, context), context), context);
     case 'RUN':
       return facts?.handle ?? null;
     case 'STOP':

@@ -491,6 +491,17 @@ export interface DatabaseBackupFile {
   stored: Generated<boolean>;
 }
 
+export interface DatabaseFill {
+  backup_id: string | null;
+  created_at: Generated<Timestamp>;
+  database_id: string;
+  ended_at: Timestamp | null;
+  loaded_at: Timestamp | null;
+  organization_id: string;
+  source_id: string;
+  source_name: string;
+}
+
 export interface DatabaseLink {
   application_id: string;
   created_at: Generated<Timestamp>;
@@ -692,6 +703,7 @@ export interface EnvironmentDeploymentRule {
   next_at: Timestamp | null;
   on_demand_preview: Generated<boolean>;
   organization_id: string;
+  preview_databases: Generated<string>;
   set_by: string | null;
   set_with: string | null;
   start_time: Generated<Timestamp>;
@@ -1611,6 +1623,7 @@ export interface DB {
   custom_domain: CustomDomain;
   database_backup: DatabaseBackup;
   database_backup_file: DatabaseBackupFile;
+  database_fill: DatabaseFill;
   database_link: DatabaseLink;
   database_restore: DatabaseRestore;
   deployment: Deployment;

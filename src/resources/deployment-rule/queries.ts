@@ -1,5 +1,6 @@
 import { sql, type Database, type Scope } from '#platform/database/index.ts';
 import type { ScheduleColumns } from '#resources/deployment-rule/hours.ts';
+import type { ContentOfPreview } from '#resources/deployment-rule/schema.ts';
 
 export interface ProjectRuleColumns extends ScheduleColumns {
   name: string;
@@ -70,6 +71,7 @@ export const findClusterOf = (db: Database, scope: Scope, id: string) =>
 export interface EnvironmentRuleColumns extends ScheduleColumns {
   auto_preview: boolean;
   on_demand_preview: boolean;
+  preview_databases: ContentOfPreview;
   next_at: Date | null;
   set_by: string | null;
   set_with: string | null;

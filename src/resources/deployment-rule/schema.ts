@@ -72,7 +72,15 @@ export const ProjectDeploymentRulesOrder = named(
   }),
 );
 
-const previews = { on_demand_preview: Type.Boolean(), auto_preview: Type.Boolean() };
+/** Content that the databases of a preview start with. */
+const PREVIEW_DATABASES = ['EMPTY', 'LAST_BACKUP', 'COPY'] as const;
+export type ContentOfPreview = (typeof PREVIEW_DATABASES)[number];
+
+const previews = {
+  on_demand_preview: Type.Boolean(),
+  auto_preview: Type.Boolean(),
+  preview_databases: OneOf(PREVIEW_DATABASES),
+};
 
 export const EnvironmentDeploymentRuleRequest = named(
   'EnvironmentDeploymentRuleRequest',
@@ -87,6 +95,12 @@ export const EnvironmentDeploymentRuleRequest = named(
       Type.Boolean({
         description:
           'Show each pull request to the branch of a service with `auto_preview` in a clone of the environment, with the rights of the last editor of this rule.',
+      }),
+    ),
+    preview_databases: Type.Optional(
+      OneOf(PREVIEW_DATABASES, {
+        description:
+          'Content that the databases of a preview start with: none, that of the last backup, or that of a backup which is made for it. Those of forks start empty. EMPTY at first.',
       }),
     ),
     ...scheduleInput,

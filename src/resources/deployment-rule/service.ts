@@ -5,6 +5,7 @@ import type { Context } from '#platform/context.ts';
 import { audit } from '#platform/events/audit.ts';
 import { nextLook, toSchedule, toScheduleView, type ScheduleInput } from '#resources/deployment-rule/hours.ts';
 import * as queries from '#resources/deployment-rule/queries.ts';
+import type { ContentOfPreview } from '#resources/deployment-rule/schema.ts';
 import { matchesWildcard } from '#resources/deployment-rule/wildcard.ts';
 import type { EnvironmentTarget } from '#resources/environment/target.ts';
 import type { ProjectTarget } from '#resources/project/target.ts';
@@ -20,6 +21,7 @@ export interface ProjectRuleInput extends ScheduleInput {
 export interface EnvironmentRuleInput extends ScheduleInput {
   auto_preview?: boolean;
   on_demand_preview?: boolean;
+  preview_databases?: ContentOfPreview;
 }
 
 const base = (row: { id: string; created_at: Date; updated_at: Date }) => ({
@@ -45,6 +47,7 @@ export const toEnvironmentRuleView = (row: queries.EnvironmentRuleRow) => ({
   ...base(row),
   on_demand_preview: row.on_demand_preview,
   auto_preview: row.auto_preview,
+  preview_databases: row.preview_databases,
   ...toScheduleView(row),
 });
 
@@ -138,7 +141,11 @@ export async function giveRule(
 ): Promise<void> {
   const previews =
     from && 'auto_preview' in from
-      ? { auto_preview: from.auto_preview, on_demand_preview: from.on_demand_preview }
+      ? {
+          auto_preview: from.auto_preview,
+          on_demand_preview: from.on_demand_preview,
+          preview_databases: from.preview_databases as ContentOfPreview,
+        }
       : {};
   const { auto_stop, timezone, start_time, stop_time, weekdays } = from ?? {};
   await queries.insertEnvironmentRule(context.db, {
@@ -176,6 +183,7 @@ export async function editEnvironmentRule(
     ...schedule,
     auto_preview: input.auto_preview ?? present.auto_preview,
     on_demand_preview: input.on_demand_preview ?? present.on_demand_preview,
+    preview_databases: input.preview_databases ?? (present.preview_databases as ContentOfPreview),
     next_at: same ? present.next_at : nextLook(schedule, context.clock.now()),
     ...setBy(context),
   });

@@ -133,11 +133,13 @@ test(
     const { admin, environment, web, hook, push } = at;
     await giveSecrets(admin, at);
     await addKinds(admin, environment);
+    await fixture.setRule(admin, environment, { auto_preview: true, preview_databases: 'COPY' });
     const built = builds();
     work();
     const head = push({ Dockerfile: `${DOCKERFILE}# of the fork\n` });
     ok(await tell(hook, { ...FORK, head }), 202);
     await settled(admin);
+    expect(await app.db.selectFrom('database_fill').selectAll().execute(), 'content of databases').toEqual([]);
     const [waiting] = await listOf(admin, environment);
     ok(await admin.put(`/environment/${environment}/forkPreview/${waiting.id}/approval`, { commit_id: head }), 200);
     const [made] = await settled(admin);

@@ -3,11 +3,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, expect, test } from 'vitest';
+import { inTransaction } from '#platform/context.ts';
 import { embeddedBinaries } from '#platform/database/embedded.ts';
 import { MemoryRouter } from '#runtimes/contract/memory-router.ts';
 import { createHostRuntime } from '#runtimes/host/index.ts';
 import { removeTree } from '#runtimes/host/remove-tree.ts';
 import type { Runtime } from '#runtimes/runtime.ts';
+import { environmentTarget } from '#resources/environment/index.ts';
+import { cloneEnvironment } from '#services/capabilities/environment/clone/index.ts';
+import { KINDS } from '#services/mount.ts';
 import { ok, useApp, type Actor } from '#test/harness/app.ts';
 import { act, backUp, deployedDatabase, placeOn, restore, useDatabases } from '#test/harness/databases.ts';
 
@@ -95,6 +99,29 @@ test('a backup brings back what was dropped, here and in another database, and s
   expect(cut.end).toMatchObject({ state: 'FAILED', error: 'The file of the backup is cut off.' });
   expect(await ask(admin, second, 'select count(*)::int as n from orders')).toEqual([{ n: 10000 }]);
 }, 240_000);
+
+test('the database of a preview starts with the content of its source, and the source stays as it is', async () => {
+  const { admin, environment } = await placeOn(app, 'host');
+  const id = await deployedDatabase(admin, environment, POSTGRESQL);
+  await ask(admin, id, 'create table orders as select 7 as n');
+  const { id: rule, ...rest } = ok(await admin.get(`/environment/${environment}/deploymentRule`), 200);
+  const wanted = { ...rest, preview_databases: 'COPY' };
+  expect(ok(await admin.put(`/environment/${environment}/deploymentRule/${rule}`, wanted), 200)).toMatchObject(wanted);
+  const target = (await environmentTarget.find(app.db, environment, [admin.organizationId], { lock: false }))!;
+  const clone = await inTransaction(
+    app.context,
+    (inside) =>
+    cloneEnvironment({ ...inside, target, require: () => undefined }, KINDS, { name: 'preview', mode: 'PREVIEW' }, { isPreview: true }), // prettier-ignore
+  );
+  ok(await admin.post(`/environment/${clone.id}/deploy?wait=120`), 200);
+  const [copy] = ok(await admin.get(`/environment/${clone.id}/database`), 200).results;
+  expect(await ask(admin, copy.id, 'select n from orders')).toEqual([{ n: 7 }]);
+  await ask(admin, copy.id, 'insert into orders values (8)');
+  await act(admin, copy.id, 'redeploy', 'DEPLOYED');
+  expect(await ask(admin, copy.id, 'select n from orders')).toEqual([{ n: 7 }, { n: 8 }]);
+  expect(await ask(admin, id, 'select n from orders')).toEqual([{ n: 7 }]);
+  expect((await backupsOf(admin)).map(({ origin }: any) => origin)).toEqual([]);
+}, 180_000);
 
 test('a managed database is saved before it is deleted, a stopped one too, and comes back in a new one', async () => {
   const { admin, environment } = await placeOn(app, 'host');

@@ -1,6 +1,7 @@
 import { Type, Uuid } from '#platform/http/schema.ts';
 import type { Kind } from '#services/kind.ts';
 import { application } from '#services/kinds/application/index.ts';
+import { fillCopy, fillFirst } from '#services/kinds/database/backups/fill.ts';
 import { backUpBeforeRemoval } from '#services/kinds/database/backups/last.ts';
 import { backupRoutes } from '#services/kinds/database/backups/routes.ts';
 import { databaseDeployment, databaseNeeds, openDatabase } from '#services/kinds/database/deploy.ts';
@@ -21,7 +22,7 @@ export const database: Kind<DatabaseSpec, DatabaseInput & { name: string }> = {
   toSpec: toDatabaseSpec,
   toView: toDatabaseView,
   deployment: databaseDeployment,
-  hooks: { open: openDatabase, beforeRemoval: backUpBeforeRemoval },
+  hooks: { open: openDatabase, afterDeployment: fillFirst, beforeRemoval: backUpBeforeRemoval },
   requires: databaseNeeds,
   deploy: {
     query: Type.Object({
@@ -35,5 +36,5 @@ export const database: Kind<DatabaseSpec, DatabaseInput & { name: string }> = {
   },
   terraform: databaseTerraform,
   routes: (needs) => [...databaseRoutes, ...backupRoutes(needs), ...linkedApplicationRoutes(application)],
-  capabilities: { clone: { copySpec: copyDatabaseSpec } },
+  capabilities: { clone: { copySpec: copyDatabaseSpec, fillCopy } },
 };

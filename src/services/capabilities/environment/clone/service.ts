@@ -1,5 +1,6 @@
 import { conflict, invalidField } from '#kernel/errors.ts';
 import { newId } from '#kernel/ids.ts';
+import type { Location } from '#platform/access/principal.ts';
 import type { Context } from '#platform/context.ts';
 import type { Call } from '#platform/http/route.ts';
 import { audit } from '#platform/events/audit.ts';
@@ -16,9 +17,9 @@ import {
 import { projectTarget, type ProjectTarget } from '#resources/project/index.ts';
 import type { CloneEnvironmentInput } from '#services/capabilities/environment/clone/schema.ts';
 import { copyServices, keepModeOfSecrets, placeIn } from '#services/capabilities/service/clone/index.ts';
-import type { Kind } from '#services/kind.ts';
+import type { ContentOfCopy, Kind } from '#services/kind.ts';
 import { forkServiceRefusal } from '#services/service/forks.ts';
-import { listAllServicesByEnvironment } from '#services/service/queries.ts';
+import { listAllServicesByEnvironment, type ServiceRow } from '#services/service/queries.ts';
 
 /** Source of a clone, and the check of rights: those of a caller, or of an arrangement for later. */
 type CloneCall = Context & Pick<Call<EnvironmentTarget>, 'target' | 'require'>;
@@ -75,6 +76,7 @@ export async function cloneEnvironment(
     whole: true,
     isNewFork: fork !== undefined,
   });
+  if (isPreview && !fork) await fillDatabases(call, placeIn(environment), services);
   const view = toEnvironmentView(environment);
   await audit(call, {
     organizationId,
@@ -87,6 +89,25 @@ export async function cloneEnvironment(
     },
   });
   return view;
+}
+
+/** Notes which content the copies of a preview start with, as the rule of its source says. Throws 409 where that would cross a border of mode. */
+async function fillDatabases(
+  call: CloneCall,
+  clone: Location & { mode: string },
+  services: { row: ServiceRow; kind: Kind; id: string }[],
+): Promise<void> {
+  const source = call.target;
+  const { preview_databases: content } = await environmentRule(call, source);
+  const filled = services.filter(({ kind }) => kind.capabilities?.clone?.fillCopy);
+  if (content === 'EMPTY' || filled.length === 0) return;
+  if (source.mode === 'PRODUCTION' && clone.mode !== source.mode)
+    throw conflict(
+      `Data of ${source.name}, which is a PRODUCTION environment, is not copied into one of the mode ${clone.mode}: set preview_databases of its deployment rule to EMPTY.`,
+    );
+  for (const place of [source, clone]) call.require('database.backup', place);
+  for (const { row, kind, id } of filled)
+    await kind.capabilities!.clone!.fillCopy!(call, row, id, content as ContentOfCopy);
 }
 
 /** Throws 400 if secrets forbid that an environment gets another mode. The caller locks its row. */

@@ -15,7 +15,7 @@ const keyPlace = (id: string): string => `database_backup/${id}/key`;
 export interface NewBackup {
   name: string;
   message: string;
-  origin: 'MANUAL' | 'DAILY' | 'BEFORE_DELETE' | 'BEFORE_RESTORE';
+  origin: 'MANUAL' | 'DAILY' | 'BEFORE_DELETE' | 'BEFORE_RESTORE' | 'FOR_COPY';
   /** Set when the process that adds the backup also makes it: the row is claimed from its first moment. */
   claim?: { token: string; leaseUntil: Date; nodeId: string; deploymentId?: string };
 }

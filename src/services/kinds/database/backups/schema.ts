@@ -20,7 +20,7 @@ export const Backup = named(
     name: Type.String(),
     message: Type.String(),
     status: Status,
-    origin: OneOf(['MANUAL', 'DAILY', 'BEFORE_DELETE', 'BEFORE_RESTORE']),
+    origin: OneOf(['MANUAL', 'DAILY', 'BEFORE_DELETE', 'BEFORE_RESTORE', 'FOR_COPY']),
     database: Type.Object({ id: Uuid, name: Type.String() }),
     environment: Type.Object({ id: Uuid, name: Type.String() }),
     type: OneOf(DATABASE_TYPES),

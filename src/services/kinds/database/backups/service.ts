@@ -14,11 +14,10 @@ import { serverOf } from '#services/kinds/database/backups/make.ts';
 import { addBackup, fileOf } from '#services/kinds/database/backups/new-backup.ts';
 import * as queries from '#services/kinds/database/backups/queries.ts';
 import { refuseForkRestore } from '#services/kinds/database/backups/forks.ts';
+import { requireReadable } from '#services/kinds/database/backups/readable.ts';
 import { contentsOf } from '#services/kinds/database/backups/run.ts';
 import { located, type BackupTarget } from '#services/kinds/database/backups/target.ts';
 import { toBackupView, toRestoreView } from '#services/kinds/database/backups/view.ts';
-import { editionOfSpec } from '#services/kinds/database/deploy.ts';
-import { isNewer } from '#services/kinds/database/engines/index.ts';
 import type { DatabaseSpec } from '#services/kinds/database/spec.ts';
 import { placeOfService, refuseDeleting } from '#services/service/service.ts';
 import { clusterOf, type ServiceTarget } from '#services/service/target.ts';
@@ -156,20 +155,6 @@ export async function planRestore(call: Call<ServiceTarget>, needs: Pick<Service
     });
     return toRestoreView(await findRestore(inside, database, id));
   });
-}
-
-function requireReadable(spec: DatabaseSpec, backup: queries.BackupRow): void {
-  const { format } = editionOfSpec(spec).backup;
-  if (backup.type !== spec.type || backup.format !== format)
-    throw invalidField(
-      'backup_id',
-      `is one of ${backup.type} made by ${backup.format}: this database (${spec.type}) reads what ${format} makes`,
-    );
-  if (isNewer(spec.type, backup.version, spec.version))
-    throw invalidField(
-      'backup_id',
-      `is one of version ${backup.version}: a database of that version or a newer one reads it, this one is ${spec.version}`,
-    );
 }
 
 export async function findRestore(context: Context, database: ServiceTarget, id: string) {
