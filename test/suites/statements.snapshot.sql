@@ -128,7 +128,7 @@ insert into "deployment_stage" ("id", "organization_id", "environment_id", "name
 
 insert into "environment" ("id", "organization_id", "project_id", "cluster_id", "name", "mode", "last_updated_by") values ($…);
 
-insert into "environment_deployment_rule" ("id", "organization_id", "environment_id", "auto_preview", "on_demand_preview", "set_by", "set_with", "auto_stop", "timezone", "start_time", "stop_time", "weekdays", "next_at") values ($…);
+insert into "environment_deployment_rule" ("id", "organization_id", "environment_id", "auto_preview", "on_demand_preview", "preview_databases", "set_by", "set_with", "auto_stop", "timezone", "start_time", "stop_time", "weekdays", "next_at") values ($…);
 
 insert into "environment_deployment_rule" ("id", "organization_id", "environment_id", "set_by", "set_with", "next_at") values ($…);
 
@@ -826,7 +826,7 @@ update "environment" set "name" = $, "mode" = $, "last_updated_by" = $, "updated
 
 update "environment" set "version" = version + 1, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
-update "environment_deployment_rule" set "auto_stop" = $, "timezone" = $, "start_time" = $, "stop_time" = $, "weekdays" = $, "auto_preview" = $, "on_demand_preview" = $, "next_at" = $, "set_by" = $, "set_with" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
+update "environment_deployment_rule" set "auto_stop" = $, "timezone" = $, "start_time" = $, "stop_time" = $, "weekdays" = $, "auto_preview" = $, "on_demand_preview" = $, "preview_databases" = $, "next_at" = $, "set_by" = $, "set_with" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
 update "git_token" set "name" = $, "description" = $, "type" = $, "token" = $, "git_api_url" = $, "workspace" = $, "expired_at" = $, "updated_at" = now() where "organization_id" = $ and "id" = $;
 
