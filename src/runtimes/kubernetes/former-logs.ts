@@ -13,8 +13,10 @@ import { containerOf, generationOf } from './pods.ts';
 
 /** Limits of the lines and characters that are kept of one pod: the newest stay. */
 const MOST = { lines: 20_000, characters: 2 * 2 ** 20 };
-/** Pods whose logs are in memory at a time; others wait for their turn. */
-const AT_ONCE = 32;
+/** Pods that are followed to their end at a time. The logs of others are read as they are, so that none is gone before its turn. */
+const FOLLOWED = 24;
+/** Pods among those others that are read at a time. */
+const READ_AT_ONCE = 8;
 /** Pods that are remembered as read, so that each of their changes does not begin again. */
 const REMEMBERED = 10_000;
 /** Longest time in seconds that a pod may take to end. What it writes later is not kept. */
@@ -25,6 +27,8 @@ const AFTER_GRACE = 30;
 const ATTEMPTS = 3;
 const PAUSE_MS = 500;
 
+type Query = Record<string, boolean>;
+
 /**
  * Keeps the logs of pods that end, as their cluster deletes them with the pod. A log is followed from the moment at which the pod is told to
  * end, so that its last lines are in it. A pod that is deleted without time to end leaves nothing.
@@ -34,7 +38,8 @@ export class FormerPods {
   readonly #store: FormerLogStore;
   readonly #tell: (line: string) => void;
   readonly #seen = new Set<string>();
-  readonly #reading = new Set<Promise<void>>();
+  readonly #followed = new Set<Promise<void>>();
+  readonly #read = new Set<Promise<void>>();
   readonly #waiting: Pod[] = [];
   readonly #closed = new AbortController();
 
@@ -50,36 +55,38 @@ export class FormerPods {
     if (uid === undefined || !isEnding(pod) || !isOfService(pod) || this.#seen.has(uid)) return;
     if (this.#seen.size >= REMEMBERED) this.#seen.clear();
     this.#seen.add(uid);
+    if (this.#followed.size < FOLLOWED) return this.#begin(pod, this.#followed);
     this.#waiting.push(pod);
-    this.#next();
+    this.#readNext();
   }
 
   /** Ends the reading; what was read so far is kept, and the next process that follows the cluster reads those pods again. */
   async close(): Promise<void> {
     this.#waiting.length = 0;
     this.#closed.abort();
-    await Promise.all(this.#reading);
+    await Promise.all([...this.#followed, ...this.#read]);
   }
 
-  #next(): void {
-    if (this.#reading.size >= AT_ONCE) return;
-    const pod = this.#waiting.shift();
-    if (!pod) return;
-    const reading = this.#keep(pod)
+  #readNext(): void {
+    while (this.#read.size < READ_AT_ONCE && this.#waiting.length > 0) this.#begin(this.#waiting.shift()!, this.#read);
+  }
+
+  #begin(pod: Pod, among: Set<Promise<void>>): void {
+    const reading = this.#keep(pod, among === this.#followed)
       .catch((error: unknown) => {
         this.#seen.delete(pod.metadata.uid!);
         this.#tell(`The log of the pod ${pod.metadata.name} is not kept: ${(error as Error).message}`);
       })
       .finally(() => {
-        this.#reading.delete(reading);
-        this.#next();
+        among.delete(reading);
+        this.#readNext();
       });
-    this.#reading.add(reading);
+    among.add(reading);
   }
 
-  async #keep(pod: Pod): Promise<void> {
+  async #keep(pod: Pod, follow: boolean): Promise<void> {
     const { name, uid, labels } = pod.metadata;
-    const lines = await this.#read(pod);
+    const lines = await this.#linesOf(pod, follow);
     if (lines.length === 0) return;
     const serviceId = labels![LABEL.service]!;
     const { state } = containerOf(pod) ?? {};
@@ -92,8 +99,8 @@ export class FormerPods {
     await this.#store.keep({ serviceId, environmentId, name, key: uid!, endedAt }, content);
   }
 
-  /** Returns the last lines of a pod, those of the run before included, once its program has ended. */
-  async #read(pod: Pod): Promise<LogLine[]> {
+  /** Returns the last lines of a pod, those of the run before included; with `follow` once its program has ended. */
+  async #linesOf(pod: Pod, follow: boolean): Promise<LogLine[]> {
     const grace = Math.min(pod.metadata.deletionGracePeriodSeconds ?? 0, LONGEST_GRACE);
     const signal = anySignal([this.#closed.signal, AbortSignal.timeout((grace + AFTER_GRACE) * 1000)]);
     let most: LogLine[] = [];
@@ -101,7 +108,7 @@ export class FormerPods {
       const last = new LastLines<LogLine>(MOST);
       let failure: unknown;
       try {
-        await this.#follow(pod, last, signal);
+        await this.#add(queriesOf(pod, follow), pod, last, signal);
       } catch (error) {
         failure = error;
       }
@@ -113,8 +120,8 @@ export class FormerPods {
     }
   }
 
-  async #follow(pod: Pod, last: LastLines<LogLine>, signal: AbortSignal): Promise<void> {
-    for (const query of queriesOf(pod))
+  async #add(queries: Query[], pod: Pod, last: LastLines<LogLine>, signal: AbortSignal): Promise<void> {
+    for (const query of queries)
       for await (const line of linesOfPod(this.#cluster, pod, { tailLines: MOST.lines, ...query }, signal))
         last.add(line);
   }
@@ -131,8 +138,8 @@ function isOfService({ metadata: { labels = {}, namespace } }: Pod): boolean {
 }
 
 /** Returns what is asked for the log of a pod: where its container waits to be started again, the last run is the one before. */
-function queriesOf(pod: Pod): Record<string, boolean>[] {
+function queriesOf(pod: Pod, follow: boolean): Query[] {
   const { state, restartCount = 0 } = containerOf(pod) ?? {};
   const hasBefore = restartCount > 0 && !state?.waiting;
-  return [...(hasBefore ? [{ previous: true }] : []), { follow: true }];
+  return [...(hasBefore ? [{ previous: true }] : []), { follow }];
 }
