@@ -117,26 +117,15 @@ function reasonOf(error: unknown): string {
   return message || code || String(error);
 }
 
-/** Milliseconds between the first questions, and the longest pause of patient ones. */
-const QUICK_MS = 250;
-const PATIENT_MS = 10_000;
+/** Milliseconds between two questions. */
+const PAUSE_MS = 250;
 
-/**
- * Asks until the answer is something; throws with the complaint after the given seconds. `isPatient` lets the pauses grow to 10 s, for
- * what may take an hour: each question counts for the limit of the token.
- */
-export async function until<T>(
-  seconds: number,
-  complaint: string,
-  ask: () => Promise<T | undefined>,
-  isPatient = false,
-): Promise<T> {
-  let pause = QUICK_MS;
-  for (const end = Date.now() + seconds * 1000; ; await sleep(pause)) {
+/** Asks until the answer is something; throws with the complaint after the given seconds. */
+export async function until<T>(seconds: number, complaint: string, ask: () => Promise<T | undefined>): Promise<T> {
+  for (const end = Date.now() + seconds * 1000; ; await sleep(PAUSE_MS)) {
     const answer = await ask();
     if (answer !== undefined) return answer;
     if (Date.now() > end) throw new Error(complaint);
-    if (isPatient) pause = Math.min(pause * 2, PATIENT_MS);
   }
 }
 

@@ -50,8 +50,19 @@ async function serve(answers: Answers): Promise<{ port: number; url: string; rec
   return { port, url: `http://127.0.0.1:${port}`, received };
 }
 
-const APPLICATION = { git_repository: { root_path: '/', deployed_commit_id: 'a'.repeat(40) }, dockerfile_path: null };
-const UPLOADED = { state: 'DEPLOYED', deployment_requests_count: 0, files: 1, git_commit_id: 'a'.repeat(40) };
+const APPLICATION = {
+  id: 'x',
+  environment: { id: 'e' },
+  git_repository: { root_path: '/', deployed_commit_id: 'a'.repeat(40) },
+  dockerfile_path: null,
+};
+const UPLOADED = {
+  state: 'DEPLOYED',
+  deployment_requests_count: 0,
+  deployment_request_id: 'r',
+  files: 1,
+  git_commit_id: 'a'.repeat(40),
+};
 const LINKS = { results: [{ url: 'http://app.localhost:8082' }] };
 const read = ({ url }: IncomingMessage) => (url!.endsWith('/link') ? LINKS : APPLICATION);
 const deploys: Answers = (request, response) =>
@@ -115,8 +126,8 @@ test('a service that is too busy is asked again when it says, with the whole arc
   expect(received.map(({ call }) => call)).toEqual([
     'GET /application/x',
     'GET /application/x',
-    'POST /application/x/source?wait=60',
-    'POST /application/x/source?wait=60',
+    'POST /application/x/source',
+    'POST /application/x/source',
     'GET /application/x',
     'GET /application/x/link',
   ]);
@@ -153,7 +164,7 @@ test('the end of a request that waits behind another one is waited for, and its 
     { state: 'BUILD_ERROR', deployment_requests_count: 0, error: { message: 'RUN: no \u001b[2J', cause } },
   ];
   const { url } = await serve((request, response) => {
-    if (request.url!.endsWith('/status')) return response.end(JSON.stringify(states.shift()));
+    if (request.url!.includes('/status')) return response.end(JSON.stringify(states.shift()));
     return response.end(
       JSON.stringify(request.method === 'GET' ? APPLICATION : { ...UPLOADED, deployment_requests_count: 2 }),
     );
@@ -164,10 +175,55 @@ test('the end of a request that waits behind another one is waited for, and its 
   expect(states).toEqual([]);
 });
 
+test('the lines of the deployment are printed as they come, each once, those of other services not', async () => {
+  const line = (text: string, id = 'x') => ({ details: { transmitter: { id } }, message: { safe_message: text } });
+  const logs = [
+    [],
+    [line('cloned'), line('other', 'y')],
+    [line('cloned'), line('other', 'y'), line('built \u001b[2J')],
+  ];
+  const under = { state: 'DEPLOYING', deployment_requests_count: 1, deployment_request_id: 'r', execution_id: 'e-2' };
+  const states = [
+    // The deployment before it is still what the status tells of.
+    { ...under, deployment_request_id: 'former', execution_id: 'e-1' },
+    under,
+    under,
+    { ...under, state: 'DEPLOYED', deployment_requests_count: 0 },
+  ];
+  const { url, received } = await serve((request, response) => {
+    if (request.url!.includes('/status')) return response.end(JSON.stringify(states.shift()));
+    if (request.url!.includes('/logs')) return response.end(JSON.stringify(logs.shift()));
+    if (request.method === 'GET') return response.end(JSON.stringify(read(request)));
+    return response.end(JSON.stringify({ ...UPLOADED, deployment_requests_count: 1 }));
+  });
+  const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  onTestFinished(() => printed.mockRestore());
+  await up({ url, tokenFile });
+  expect(printed.mock.calls).toEqual([['  cloned'], ['  built \\u001b[2J']]);
+  expect(received.filter(({ call }) => call.includes('/logs')).map(({ call }) => call)).toEqual(
+    Array.from({ length: 3 }, () => 'GET /environment/e/logs?version=e-2'),
+  );
+});
+
+test('a log that may not be read is told once, and the deployment is waited for', async () => {
+  const under = { state: 'DEPLOYING', deployment_requests_count: 1, deployment_request_id: 'r', execution_id: 'e-2' };
+  const states = [under, under, { ...under, state: 'DEPLOYED', deployment_requests_count: 0 }];
+  const { url } = await serve((request, response) => {
+    if (request.url!.includes('/status')) return response.end(JSON.stringify(states.shift()));
+    if (request.url!.includes('/logs')) return response.writeHead(403).end('no right');
+    if (request.method === 'GET') return response.end(JSON.stringify(read(request)));
+    return response.end(JSON.stringify({ ...UPLOADED, deployment_requests_count: 1 }));
+  });
+  const printed = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  onTestFinished(() => printed.mockRestore());
+  await up({ url, tokenFile });
+  expect(printed.mock.calls).toEqual([[expect.stringMatching(/^The log of the deployment cannot be shown\. .*403/)]]);
+});
+
 test('a service that is away while it deploys is asked again; one that refuses is not', async () => {
   const answers = ['away', '502', '{"state":"DEPLOYING","deployment_requests_count":1}', '404'];
   const { url } = await serve((request, response) => {
-    if (!request.url!.endsWith('/status'))
+    if (!request.url!.includes('/status'))
       return response.end(
         JSON.stringify(request.method === 'GET' ? APPLICATION : { ...UPLOADED, deployment_requests_count: 1 }),
       );
@@ -175,7 +231,7 @@ test('a service that is away while it deploys is asked again; one that refuses i
     if (answer === 'away') return response.destroy();
     return answer.length === 3 ? response.writeHead(Number(answer)).end() : response.end(answer);
   });
-  await expect(up({ url, tokenFile })).rejects.toThrow('GET /application/x/status was answered 404');
+  await expect(up({ url, tokenFile })).rejects.toThrow('GET /application/x/status?wait=2 was answered 404');
   expect(answers).toEqual([]);
 });
 

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { tokenFile } from '#clusters/first-steps.ts';
 import { ApiClient, NoAnswer, until } from '#cli/api-client.ts';
+import { DeploymentLog, type ExecutionStatus, type LoggedService } from '#cli/deployment-log.ts';
 import { print } from '#cli/print.ts';
 import { readIgnoreRules } from '#kernel/docker-ignore.ts';
 import { addEntry, listEntries, packed } from '#kernel/pack-folder.ts';
@@ -22,18 +23,25 @@ export interface UpOptions {
   tokenFile?: string;
 }
 
-/** Seconds that a deployment may take, of which the first are waited for in the upload's own request. */
+/** Seconds that a deployment may take. */
 const DEPLOY_SECONDS = 3600;
-const WAIT_SECONDS = 60;
+/**
+ * Seconds that a question waits for the end, before the lines that were written meanwhile are printed: at first, and for what takes long. The
+ * whole log is read for them.
+ */
+const WAIT_SECONDS = 2;
+const LONG_WAIT_SECONDS = 10;
+/** Seconds after which a deployment takes long. */
+const LONG_SECONDS = 120;
 /** Seconds for which a service that does not answer is asked again: it may be started anew while the deployment goes on. */
 const AWAY_SECONDS = 120;
 
-interface Application {
+interface Application extends LoggedService {
   git_repository: { root_path: string; deployed_commit_id?: string };
   dockerfile_path: string | null;
 }
 
-interface Status {
+interface Status extends ExecutionStatus {
   state: string;
   /** Requests that wait or run. */
   deployment_requests_count: number;
@@ -46,17 +54,18 @@ interface Uploaded extends Status {
   files: number;
 }
 
-/** Uploads a folder as the source of an application, waits for its deployment and prints its addresses. Throws where that fails. */
+/** Uploads a folder as the source of an application, shows the log of its deployment and prints its addresses. Throws where that fails. */
 export async function upCommand(settings: Settings, folder: string, options: UpOptions): Promise<void> {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`${folder} is not a folder.`);
   const api = clientOf(settings, options);
   const one = `/application/${encodeURIComponent(options.application)}`;
   const application = await api.call<Application>('GET', one);
   const archive = () => packFolder(path.resolve(folder), application);
-  const uploaded = await api.upload<Uploaded>(`${one}/source?wait=${WAIT_SECONDS}`, archive);
+  const uploaded = await api.upload<Uploaded>(`${one}/source`, archive);
   const commit = printable(uploaded.git_commit_id);
   print(`Uploaded ${uploaded.files} ${uploaded.files === 1 ? 'file' : 'files'} as ${commit}.`);
-  const state = endOf(uploaded) ?? (await waitForEnd(api, one));
+  const log = new DeploymentLog(api, application, uploaded.deployment_request_id);
+  const state = endOf(uploaded) ?? (await waitForEnd(api, one, log));
   if (state !== 'DEPLOYED') throw new Error(await whyEnded(api, one, state));
   const { git_repository } = await api.call<Application>('GET', one);
   const deployed = git_repository.deployed_commit_id;
@@ -105,19 +114,22 @@ function readToken(file: string): string {
 const endOf = ({ state, deployment_requests_count: requests }: Status): string | undefined =>
   requests === 0 && /^(?:DEPLOYED|CANCELED|RESTARTED|STOPPED|DELETED|[A-Z_]+_ERROR)$/.test(state) ? state : undefined;
 
-function waitForEnd(api: ApiClient, one: string): Promise<string> {
-  let lastAnswer = Date.now();
+function waitForEnd(api: ApiClient, one: string, log: DeploymentLog): Promise<string> {
+  const begun = Date.now();
+  let lastAnswer = begun;
   const ask = async () => {
+    const seconds = Date.now() - begun < LONG_SECONDS * 1000 ? WAIT_SECONDS : LONG_WAIT_SECONDS;
     try {
-      const status = await api.call<Status>('GET', `${one}/status`);
+      const status = await api.call<Status>('GET', `${one}/status?wait=${seconds}`);
       lastAnswer = Date.now();
+      await log.printNew(status);
       return endOf(status);
     } catch (error) {
       if (!(error instanceof NoAnswer) || Date.now() - lastAnswer > AWAY_SECONDS * 1000) throw error;
       return undefined;
     }
   };
-  return until(DEPLOY_SECONDS, `The deployment takes longer than ${DEPLOY_SECONDS} s and goes on.`, ask, true);
+  return until(DEPLOY_SECONDS, `The deployment takes longer than ${DEPLOY_SECONDS} s and goes on.`, ask);
 }
 
 /**
