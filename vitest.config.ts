@@ -58,7 +58,7 @@ if (!hasKubernetes)
  */
 const EXHAUSTIVE = [
   'test/suites/fuzz.test.ts',
-  'test/suites/answers.test.ts',
+  'test/suites/{answers,ignored-parameters}.test.ts',
   'test/suites/statements.test.ts',
   'test/suites/security/**/*.test.ts',
   'test/suites/cost/**/*.test.ts',

@@ -21,6 +21,7 @@ import { openInstallation } from '#platform/vault/key.ts';
 import { createImages } from '#services/images/registry-images.ts';
 import { createRepositoryReader } from '#services/sources/repository-reader.ts';
 import { allRoutes } from '#app/routes.ts';
+import type { Route } from '#platform/http/route.ts';
 import { allSockets } from '#app/sockets.ts';
 import { createSources } from '#app/git.ts';
 import { createResolver } from '#platform/dns/resolver.ts';
@@ -77,6 +78,8 @@ export interface TestApp {
 /** Dependencies that a test passes instead of the program's own. */
 export type TestNeeds = NonNullable<Parameters<typeof allRoutes>[0]> & {
   socketPingMs?: number;
+  /** Puts something around each operation. */
+  wrap?(route: Route): Route;
   nodeUsage?: NonNullable<NonNullable<Parameters<typeof allSockets>[0]>['nodeUsage']>;
 };
 
@@ -147,7 +150,7 @@ export async function startTestApp(
     platform,
     sessions: await createSessions(platform),
     limiter: new RateLimiter(open.db, settings.rateLimitPerHour),
-    routes: allRoutes(all),
+    routes: allRoutes(all).map((route) => needs.wrap?.(route) ?? route),
     sockets: allSockets(all),
     ...(needs.socketPingMs === undefined ? {} : { socketPingMs: needs.socketPingMs }),
     log,

@@ -510,6 +510,9 @@ describe('what happened on a cluster', () => {
     expect(linesOf(await ask(`{app="other"}`))).toEqual([]);
     expect(linesOf(await ask(`{app="quarterdeck"} != "engine"`, '&limit=1&direction=forward'))).toHaveLength(1);
     expect(linesOf(await ask(`{app="quarterdeck"}`, '&start=1&end=2'))).toEqual([]);
+    expect(linesOf(await ask(`{app="quarterdeck"}`, '&interval=0.0001s')).length).toBeGreaterThan(1);
+    expect(linesOf(await ask(`{app="quarterdeck"}`, '&interval=1h&direction=forward'))).toHaveLength(1);
+    expect(ok(await ask(`{app="quarterdeck"}`, '&interval=often'), 400).errors[0].field).toBe('interval');
     for (const [query, more] of [
       ['{app=~".*"}', ''],
       ['rate({app="quarterdeck"}[5m])', ''],

@@ -52,7 +52,9 @@ const catalogue: Route[] = [
     description: 'Every call is answered with 404 while the catalogue is empty.',
     target: organizationTarget,
     action: 'organization.read',
-    query: Type.Object({ environmentId: Uuid }),
+    query: Type.Object({
+      environmentId: Type.String({ ...Uuid, description: 'Has no effect while the catalogue is empty.' }),
+    }),
     answer: { status: 200, body: schema.BlueprintManifest },
     handler: notThere,
   }),
@@ -68,7 +70,7 @@ const blueprints: Route[] = [
     description: 'Every call is answered with 400 that names `tag`, and nothing is created.',
     target: environmentTarget,
     action: 'service.create',
-    query: Type.Object({ deploy: Type.Optional(Type.Boolean({ description: 'Makes no difference to the refusal.' })) }),
+    query: Type.Object({ deploy: Type.Optional(Type.Boolean({ description: 'Has no effect on the refusal.' })) }),
     body: schema.BlueprintRequest,
     answer: { status: 201, body: schema.Blueprint },
     handler: ({ target }) => {

@@ -45,7 +45,7 @@ export const githubAppRoutes: Route[] = [
     description: 'No GitHub App can be connected to this installation, so that every call is answered with 404.',
     target: organizationTarget,
     action: 'gitToken.edit',
-    query: Type.Object({ force: Type.Optional(Type.Boolean({ description: 'Makes no difference here.' })) }),
+    query: Type.Object({ force: Type.Optional(Type.Boolean({ description: 'Has no effect: none is connected.' })) }),
     answer: { status: 204, body: null },
     handler: () => {
       throw new AppError('not_found', 'No GitHub App is connected: repositories are reached with git tokens.');

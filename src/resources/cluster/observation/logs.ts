@@ -62,7 +62,19 @@ export async function queryLogs(context: Context, cluster: ClusterRow, query: St
     .filter((row) => matches(selector.matchers, labelsOf(cluster, row)))
     .filter((row) => selector.filters.every(({ contains, text }) => row.message.includes(text) === contains));
   if (!forward) found.reverse();
-  return answer({ resultType: 'streams', result: streamsOf(cluster, found.slice(0, limitOf(query.limit))) });
+  const apart = query.interval === undefined ? 0 : parseDuration('interval', query.interval);
+  const rare = withIntervals(found, apart);
+  return answer({ resultType: 'streams', result: streamsOf(cluster, rare.slice(0, limitOf(query.limit))) });
+}
+
+/** Returns the rows that are at least so many milliseconds from the one before, as `interval` of Loki does. */
+function withIntervals(rows: LogRow[], apartMs: number): LogRow[] {
+  let last = -Infinity;
+  return rows.filter(({ at }) => {
+    if (apartMs > 0 && Math.abs(at.getTime() - last) < apartMs) return false;
+    last = at.getTime();
+    return true;
+  });
 }
 
 const answer = (data: unknown) => ({ response: JSON.stringify({ status: 'success', data }) });

@@ -76,8 +76,12 @@ export const recordRoutes = (needs: ClusterNeeds): Route[] => [
     target: clusterTarget,
     action: 'cluster.edit',
     query: Type.Object({
-      deleteMode: Type.Optional(OneOf(['DEFAULT', 'DELETE_CLUSTER_AND_QOVERY_CONFIG', 'DELETE_QOVERY_CONFIG'])),
-      skipReconcile: Type.Optional(Type.Boolean()),
+      deleteMode: Type.Optional(
+        OneOf(['DEFAULT', 'DELETE_CLUSTER_AND_QOVERY_CONFIG', 'DELETE_QOVERY_CONFIG'], {
+          description: 'Has no effect: all modes remove the record only.',
+        }),
+      ),
+      skipReconcile: Type.Optional(Type.Boolean({ description: 'Has no effect: nothing is reconciled.' })),
     }),
     answer: { status: 204, body: null },
     errors: [409],

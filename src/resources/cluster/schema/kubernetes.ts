@@ -77,11 +77,13 @@ export const KarpenterSubnetsRequest = named(
 );
 
 export const KubeconfigQuery = Type.Object({
-  with_token_from_cli: Type.Optional(Type.Boolean()),
-  read_only: Type.Optional(Type.Boolean()),
+  with_token_from_cli: Type.Optional(Type.Boolean({ description: 'Has no effect: the answer has no credentials.' })),
+  read_only: Type.Optional(Type.Boolean({ description: 'Has no effect: the answer has no credentials.' })),
 });
 
-export const TokenQuery = Type.Object({ read_only: Type.Optional(Type.Boolean()) });
+export const TokenQuery = Type.Object({
+  read_only: Type.Optional(Type.Boolean({ description: 'Has no effect on the refusal.' })),
+});
 
 /** `ExecCredential` of Kubernetes: what a program that a kubeconfig names prints. */
 export const ClusterToken = named(

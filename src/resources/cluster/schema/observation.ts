@@ -2,6 +2,8 @@ import { kindsWith } from '#kernel/kinds.ts';
 import { DateTime, named, OneOf, PlainListOf, Type, Uuid } from '#platform/http/schema.ts';
 
 const text = Type.Optional(Type.String());
+/** Parameter of the interface of another server that makes no difference to this one. */
+const unused = Type.Optional(Type.String({ description: 'Has no effect here.' }));
 
 const details = {
   provider_kind: text,
@@ -91,16 +93,16 @@ export const MetricsQuery = Type.Object({
   end: text,
   step: text,
   time: text,
-  timeout: text,
-  dedup: text,
-  partial_response: text,
-  max_source_resolution: text,
-  engine: text,
-  analyze: text,
-  board_short_name: text,
-  metric_short_name: text,
-  trace_id: text,
-  range: text,
+  timeout: unused,
+  dedup: unused,
+  partial_response: unused,
+  max_source_resolution: unused,
+  engine: unused,
+  analyze: unused,
+  board_short_name: unused,
+  metric_short_name: unused,
+  trace_id: unused,
+  range: unused,
 });
 export const ClusterMetrics = named(
   'ClusterMetrics',
@@ -115,8 +117,12 @@ export const LogsQuery = Type.Object({
   end: text,
   limit: text,
   since: text,
-  step: text,
-  interval: text,
+  step: Type.Optional(
+    Type.String({ description: 'Has no effect: in Loki only metrics have steps, and lines have `interval`.' }),
+  ),
+  interval: Type.Optional(
+    Type.String({ description: 'Only lines that are at least so far from the one before, such as `5s`.' }),
+  ),
   direction: text,
   time: text,
 });
