@@ -25,17 +25,8 @@ export function kubernetesClusters({
     const recordKey = vault.deriveKey(`kubernetes-records/${clusterId}`);
     const { helm, terraformStateUrl } = settings;
     const unreachedBy = terraformStateUrl ? null : NO_STATE_URL;
-    return createKubernetesRuntime({
-      installation,
-      access,
-      renewed,
-      policy,
-      images,
-      helm,
-      unreachedBy,
-      recordKey,
-      formerLogs: createPodLogs(platform, clusterId),
-      log: (line) => log.warn({ clusterId }, line),
-    });
+    const own = { installation, recordKey, helm, unreachedBy, log: (line: string) => log.warn({ clusterId }, line) };
+    const formerLogs = createPodLogs(platform, clusterId);
+    return createKubernetesRuntime({ ...own, access, renewed, policy, images, formerLogs });
   });
 }

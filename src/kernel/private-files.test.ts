@@ -1,8 +1,20 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { readJson, writeAtomically } from '#kernel/private-files.ts';
+import { openNew, readJson, writeAtomically } from '#kernel/private-files.ts';
 
 let folder: string;
 beforeEach(() => void (folder = mkdtempSync(path.join(tmpdir(), 'qd-files-'))));
@@ -40,4 +52,21 @@ test('an absent JSON file is null, and a broken one an error', () => {
   expect(readJson(file)).toEqual({ a: 1 });
   writeFileSync(file, '{"a":');
   expect(() => readJson(file)).toThrow(SyntaxError);
+});
+
+test('a new file is there before anything is written, for this account alone, and never in the place of another', async () => {
+  const file = path.join(folder, 'file');
+  const writer = openNew(file);
+  expect([existsSync(file), modeOf(file)]).toEqual([true, 0o600]);
+  expect(() => openNew(file)).toThrow(/EEXIST/);
+  writer.end('content');
+  await once(writer, 'close');
+  expect(readFileSync(file, 'utf8')).toBe('content');
+});
+
+test('no file is written by a writer that makes it later', () => {
+  const own = 'src/kernel/private-files.ts';
+  const sources = globSync('src/**/*.ts').filter((name) => !name.endsWith('.test.ts') && name !== own);
+  expect(sources.length).toBeGreaterThan(500);
+  expect(sources.filter((name) => readFileSync(name, 'utf8').includes('createWriteStream('))).toEqual([]);
 });

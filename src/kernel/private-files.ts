@@ -1,4 +1,15 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  createWriteStream,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  type WriteStream,
+} from 'node:fs';
 
 export interface WriteOptions {
   mode?: number;
@@ -29,6 +40,12 @@ export function writeAtomically(
     throw error;
   }
 }
+
+/**
+ * Makes a file that is not there yet, and returns its writer. The file is there when this returns: a writer of Node's own makes it later,
+ * perhaps after its content has failed and the file was removed.
+ */
+export const openNew = (path: string): WriteStream => createWriteStream(path, { fd: openSync(path, 'wx', 0o600) });
 
 /** Reads a JSON file; null if absent. */
 export function readJson<T>(path: string): T | null {

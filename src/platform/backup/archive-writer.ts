@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createWriteStream, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { zstdCompress } from 'node:zlib';
 import { pack, type Pack } from 'tar-stream';
+import { openNew } from '#kernel/private-files.ts';
 import {
   BackupRefused,
   MANIFEST_ENTRY,
@@ -46,7 +47,7 @@ export class ArchiveWriter {
     const temporary = `${file}.${process.pid}.part`;
     const tar = pack();
     const bytes = change ? Readable.fromWeb((await change(Readable.toWeb(Readable.from(tar)) as never)) as never) : tar;
-    const written = pipeline(bytes, createWriteStream(temporary, { mode: 0o600, flags: 'wx' }));
+    const written = pipeline(bytes, openNew(temporary));
     const writer = new ArchiveWriter(file, temporary, tar, written);
     await writer.#entry(markEntry, Buffer.from(`${JSON.stringify(mark, null, 2)}\n`));
     return writer;

@@ -1,8 +1,9 @@
 import { hkdfSync } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { bech32 } from '@scure/base';
+import { openNew } from '#kernel/private-files.ts';
 import { KEY_BYTES } from '#platform/vault/index.ts';
 
 /**
@@ -57,7 +58,7 @@ async function convert(
   signal: AbortSignal,
 ): Promise<void> {
   const changed = await change(Readable.toWeb(createReadStream(file)) as Bytes);
-  await pipeline(Readable.fromWeb(changed as never), createWriteStream(result, { mode: 0o600, flags: 'wx' }), {
+  await pipeline(Readable.fromWeb(changed as never), openNew(result), {
     signal,
   });
 }

@@ -1,7 +1,8 @@
-import { createWriteStream, openAsBlob } from 'node:fs';
+import { openAsBlob } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { S3mini } from 's3mini';
+import { openNew } from '#kernel/private-files.ts';
 import { anySignal } from '#kernel/lease-signal.ts';
 import type { Settings } from '#platform/settings/index.ts';
 
@@ -105,7 +106,7 @@ export class CopyStore {
     await this.#ask('be read', async () => {
       const answer = await this.#s3.getObjectResponse(this.#key(name));
       if (!answer?.body) throw new StoreError(`There is no copy ${name} in the store at ${this.#where}.`);
-      await pipeline(Readable.fromWeb(answer.body as never), createWriteStream(file, { mode: 0o600, flags: 'wx' }));
+      await pipeline(Readable.fromWeb(answer.body as never), openNew(file));
     });
   }
 

@@ -1,6 +1,6 @@
-import { createWriteStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { badRequest } from '#kernel/errors.ts';
+import { openNew } from '#kernel/private-files.ts';
 import { bodyTooLarge } from '#platform/http/body-stream.ts';
 
 /** Least bytes of an upload within that many milliseconds. A slower one is given up: others wait for its turn. */
@@ -21,7 +21,7 @@ export interface ReceiveOptions {
 export async function receiveBody(body: Readable, file: string, options: ReceiveOptions): Promise<void> {
   const { mostBytes, signal, slowMs = SLOW_MS } = options;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const sink = createWriteStream(file, { flags: 'wx', mode: 0o600 });
+  const sink = openNew(file);
   const cutOff = () => reject(badRequest('The body is not whole: the connection ended, or took too long.'));
   const slow = setTimeout(
     () => reject(badRequest(`The body is not whole: less than ${LEAST_BYTES / 1024} KiB came in ${slowMs / 1000} s.`)),

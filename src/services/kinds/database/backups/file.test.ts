@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
@@ -34,6 +34,15 @@ describe('the file of a backup', () => {
     expect(written.storedBytes).toBe(readFileSync(backupPath(file)).length);
     expect((await buffer(readBackup(file))).equals(content)).toBe(true);
     await verifyBackup(file);
+  });
+
+  test('that fails at once leaves nothing behind, however fast that is', async () => {
+    const file = newFile();
+    const failed = Array.from({ length: 100 }, () =>
+      writeBackup({ ...file, backupId: newId() }, () => Promise.reject(new Error('away'))),
+    );
+    for (const { status } of await Promise.allSettled(failed)) expect(status).toBe('rejected');
+    expect(readdirSync(path.dirname(backupPath(file)))).toEqual([]);
   });
 
   test('tells nothing of its content, is read by its key alone, and under no other name', async () => {

@@ -1,10 +1,11 @@
 import { createCipheriv, createDecipheriv, randomUUID } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createZstdCompress, createZstdDecompress } from 'node:zlib';
+import { openNew } from '#kernel/private-files.ts';
 
 /** First bytes of a file: a backup in the first format. */
 const MARK = Buffer.from('QDB1');
@@ -142,7 +143,7 @@ export async function writeBackup(
       counted,
       createZstdCompress(),
       (source: AsyncIterable<Buffer>) => seal(file, source),
-      createWriteStream(making, { mode: 0o600 }),
+      openNew(making),
     );
     const filled = fill(counted).then(
       () => counted.end(),
