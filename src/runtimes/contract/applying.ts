@@ -12,7 +12,7 @@ export function describeApplying(contract: ContractOf): void {
     expect(handle).toMatchObject({ runtime: c.runtime.name, identity: spec.identity });
     expect(stored(handle)).toEqual(handle);
     expect(JSON.stringify(handle).length).toBeLessThan(8192);
-    const observation = await c.runtime.observe(handle);
+    const observation = await c.running(handle);
     expect(observation).toMatchObject({ state: 'running', generation: spec.identity.generation, message: '' });
     expect(observation.instances).toHaveLength(1);
     expect(observation.instances[0]).toMatchObject({ state: 'ready', restarts: 0 });
@@ -24,10 +24,10 @@ export function describeApplying(contract: ContractOf): void {
     const c = contract(current);
     const spec = c.spec();
     const first = await c.apply(spec);
-    const before = { answer: await c.ask(spec, '/'), observation: await c.runtime.observe(first) };
+    const before = { answer: await c.ask(spec, '/'), observation: await c.running(first) };
     const second = await c.apply(spec);
     expect(await c.ask(spec, '/')).toEqual(before.answer);
-    expect(await c.runtime.observe(second)).toEqual(before.observation);
+    expect(await c.running(second)).toEqual(before.observation);
   });
 
   test('a higher generation replaces the lower without a failed request', async (current) => {
@@ -41,7 +41,7 @@ export function describeApplying(contract: ContractOf): void {
     expect(failures).toEqual([]);
     expect(sent).toBeGreaterThan(4);
     expect(await c.ask(next, '/')).toMatchObject({ release: '2' });
-    const observation = await c.runtime.observe(handle);
+    const observation = await c.running(handle);
     expect(observation).toMatchObject({ state: 'running', generation: 2 });
     expect(observation.instances).toHaveLength(1);
   });
@@ -52,7 +52,7 @@ export function describeApplying(contract: ContractOf): void {
     const present = nextSpec(old);
     const handle = await c.apply(present);
     await expect(c.apply(old)).rejects.toMatchObject({ name: 'RuntimeError', code: 'superseded' });
-    expect(await c.runtime.observe(handle)).toMatchObject({ state: 'running', generation: 2 });
+    expect(await c.running(handle)).toMatchObject({ state: 'running', generation: 2 });
     expect(await c.ask(present, '/')).toMatchObject({ release: '2' });
   });
 
@@ -68,7 +68,7 @@ export function describeApplying(contract: ContractOf): void {
       message: expect.stringContaining('cannot start: FAIL_START is on-purpose'),
     });
     expect(await c.ask(spec, '/')).toEqual(before);
-    const observation = await c.runtime.observe(handle);
+    const observation = await c.running(handle);
     expect(observation).toMatchObject({ state: 'running', generation: 1 });
     expect(observation.instances).toHaveLength(1);
   });
@@ -83,7 +83,7 @@ export function describeApplying(contract: ContractOf): void {
     await expect(c.apply(bad)).rejects.toMatchObject({ name: 'RuntimeError', code: 'not_ready' });
     expect(Date.now() - started).toBeLessThan(40_000);
     expect(await c.ask(spec, '/')).toEqual(before);
-    expect(await c.runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
+    expect(await c.running(handle)).toMatchObject({ state: 'running', generation: 1 });
   });
 
   test('after a failed candidate a good one of a higher generation is applied', async (current) => {
@@ -93,7 +93,7 @@ export function describeApplying(contract: ContractOf): void {
     await expect(c.apply(bad)).rejects.toMatchObject({ code: 'not_ready' });
     const good = nextSpec(nextSpec(spec));
     const handle = await c.apply(good);
-    expect(await c.runtime.observe(handle)).toMatchObject({ state: 'running', generation: 3 });
+    expect(await c.running(handle)).toMatchObject({ state: 'running', generation: 3 });
     expect(await c.ask(good, '/')).toMatchObject({ release: '3' });
   });
 
@@ -107,9 +107,9 @@ export function describeApplying(contract: ContractOf): void {
     setTimeout(() => abort.abort(new Error('cancelled')), 500);
     await expect(applying).rejects.toMatchObject({ name: 'RuntimeError', code: 'aborted' });
     expect(await c.ask(spec, '/')).toMatchObject({ release: '1' });
-    expect(await c.runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
+    expect(await c.running(handle)).toMatchObject({ state: 'running', generation: 1 });
     const again = { ...next, environment: { RELEASE: '2' } };
-    expect(await c.runtime.observe(await c.apply(again))).toMatchObject({ state: 'running', generation: 2 });
+    expect(await c.running(await c.apply(again))).toMatchObject({ state: 'running', generation: 2 });
     expect(await c.ask(again, '/')).toMatchObject({ release: '2' });
   });
 
@@ -125,13 +125,13 @@ export function describeApplying(contract: ContractOf): void {
     const c = contract(current);
     const spec = c.spec({ instances: { min: 2, max: 2 } });
     const handle = await c.apply(spec);
-    const observation = await c.runtime.observe(handle);
+    const observation = await c.running(handle);
     expect(observation.state).toBe('running');
     expect(new Set(readyNames(observation)).size).toBe(2);
     const ask = () => Promise.all(Array.from({ length: 8 }, () => c.ask(spec, '/')));
     await until(ask, (answers) => new Set(answers.map((answer) => answer['process'])).size === 2);
     const fewer = await c.apply(nextSpec(spec, { instances: { min: 1, max: 1 } }));
-    expect(readyNames(await c.runtime.observe(fewer))).toHaveLength(1);
+    expect(readyNames(await c.running(fewer))).toHaveLength(1);
   });
 
   test('with zero instances nothing runs and the service can be scaled up again', async (current) => {
@@ -142,6 +142,6 @@ export function describeApplying(contract: ContractOf): void {
     const handle = await c.apply(none);
     expect(readyNames(await c.runtime.observe(handle))).toEqual([]);
     const again = await c.apply(nextSpec(none, { instances: { min: 1, max: 1 } }));
-    expect(await c.runtime.observe(again)).toMatchObject({ state: 'running', generation: 3 });
+    expect(await c.running(again)).toMatchObject({ state: 'running', generation: 3 });
   });
 }

@@ -35,7 +35,7 @@ export function describeDisk(contract: ContractOf, options: ContractOptions): vo
     );
     expect(items.every(({ isWhole }) => isWhole)).toBe(true);
     expect(items.filter(({ kind }) => kind === 'instance').map(({ name }) => name)).toEqual(
-      readyNames(await c.runtime.observe(handle)),
+      readyNames(await c.running(handle)),
     );
     expect(items.filter(({ kind }) => kind === 'volume').map(({ name }) => name)).toEqual([spec.storage[0]!.id]);
     await c.runtime.remove(spec.identity, handle, newContext());
@@ -56,7 +56,7 @@ export function describeDisk(contract: ContractOf, options: ContractOptions): vo
     await c.ask(spec, `/write?path=${kept}&text=kept`);
     await c.ask(spec, '/say?text=goodbye');
     const before = await c.ask(spec, '/');
-    const [name] = readyNames(await c.runtime.observe(handle));
+    const [name] = readyNames(await c.running(handle));
     const replace = () => c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext());
 
     const lines = await replace();
@@ -114,7 +114,7 @@ export function describeDisk(contract: ContractOf, options: ContractOptions): vo
     const handle = await c.apply(spec);
     for (const text of [`the variable is ${variable}`, `the file has ${file} in it`])
       await c.ask(spec, `/say?text=${encodeURIComponent(text)}`);
-    const [name] = readyNames(await c.runtime.observe(handle));
+    const [name] = readyNames(await c.running(handle));
     const lines = await c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext());
     const texts = lines!.map(({ text }) => text);
     expect(texts).toContain('the variable is ***');
@@ -126,7 +126,7 @@ export function describeDisk(contract: ContractOf, options: ContractOptions): vo
     if (!isReal(c)) return;
     const spec = c.spec();
     const handle = await c.apply(spec);
-    const [name] = readyNames(await c.runtime.observe(handle));
+    const [name] = readyNames(await c.running(handle));
     await c.runtime.stop(handle.identity, handle, newContext());
     expect(await c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext())).toBeNull();
     expect((await c.runtime.observe(handle)).state).toBe('stopped');
@@ -139,10 +139,10 @@ export function describeDisk(contract: ContractOf, options: ContractOptions): vo
     if (!isReal(c)) return;
     const spec = c.spec();
     const handle = await c.apply(spec);
-    const [name] = readyNames(await c.runtime.observe(handle));
+    const [name] = readyNames(await c.running(handle));
     await c.runtime.replaceInstance!(spec.identity, name!, 'it wrote too much', newContext());
     const restarted = await c.restart(handle, spec.identity.generation + 1);
-    const { instances } = await c.runtime.observe(restarted);
+    const { instances } = await c.running(restarted);
     expect(instances).toMatchObject([{ state: 'ready', restarts: 0 }]);
   });
 }

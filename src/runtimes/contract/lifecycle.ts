@@ -18,7 +18,7 @@ export function describeLifecycle(contract: ContractOf, options: ContractOptions
     await c.runtime.stop(handle.identity, handle, newContext());
     expect((await c.runtime.observe(handle)).state).toBe('stopped');
     const next = nextSpec(spec);
-    expect(await c.runtime.observe(await c.apply(next))).toMatchObject({ state: 'running', generation: 2 });
+    expect(await c.running(await c.apply(next))).toMatchObject({ state: 'running', generation: 2 });
     expect(await c.ask(next, '/')).toMatchObject({ release: '2' });
   });
 
@@ -36,7 +36,7 @@ export function describeLifecycle(contract: ContractOf, options: ContractOptions
     expect(after['release']).toBe('1');
     await c.restart(restarted, 2);
     expect((await c.ask(spec, '/'))['process'], 'asked again for the same deployment').toBe(after['process']);
-    const observation = await c.runtime.observe(restarted);
+    const observation = await c.running(restarted);
     expect(observation).toMatchObject({ state: 'running', generation: 1 });
     expect(observation.instances).toHaveLength(1);
   });
@@ -89,7 +89,7 @@ export function describeLifecycle(contract: ContractOf, options: ContractOptions
     expect([404, 502, 503]).toContain((await c.get(spec, '/')).status);
     expect(await c.subject.leftovers(spec.identity)).not.toEqual([]);
     await c.runtime.stop(newIdentity(c.setup.installation), null, newContext());
-    expect(await c.runtime.observe(await c.apply(next))).toMatchObject({ state: 'running', generation: 2 });
+    expect(await c.running(await c.apply(next))).toMatchObject({ state: 'running', generation: 2 });
   });
 
   test('what is there is listed by its identity, whoever asks, and what is gone is not', async (current) => {
@@ -126,7 +126,7 @@ export function describeLifecycle(contract: ContractOf, options: ContractOptions
     const identity = { ...newIdentity(c.setup.installation), environmentId: first.identity.environmentId };
     const second = c.spec({ identity });
     await c.runtime.remove(identity, await c.apply(second), newContext());
-    expect(await c.runtime.observe(kept)).toMatchObject({ state: 'running' });
+    expect(await c.running(kept)).toMatchObject({ state: 'running' });
     expect(await c.ask(first, '/')).toMatchObject({ release: '1' });
   });
 

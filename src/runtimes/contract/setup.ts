@@ -187,6 +187,14 @@ export class Contract {
     return restarted;
   }
 
+  /** Returns what is observed of a release once it runs: the probe of one look may take too long on a busy machine. */
+  running(handle: Handle): Promise<Observation> {
+    return until(
+      () => this.runtime.observe(handle),
+      ({ state }) => state === 'running',
+    );
+  }
+
   get(spec: WorkloadSpec, path: string): Promise<HttpAnswer> {
     const host = hostOf(spec.identity);
     return this.subject.get ? this.subject.get(host, path) : this.setup.router.get(host, path);
