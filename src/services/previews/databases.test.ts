@@ -154,13 +154,27 @@ test('what cannot be loaded fails the database and what needs it, with the reaso
   expect(contents.get(store)).toBe('saved');
 });
 
-test('a backup for a copy that fails is told, and nothing is deployed behind an empty database', async () => {
+test('a backup for a copy that fails is told, nothing is deployed behind an empty database, and the next deployment has another', async () => {
   const here = await source('COPY');
   failure = 'the server is away';
-  const { store } = await preview(here, 'DEPLOYMENT_ERROR');
+  const { id, store } = await preview(here, 'DEPLOYMENT_ERROR');
   expect(ok(await here.admin.get(`/database/${store}/status`), 200).error.message).toMatch(
-    /The content of store cannot be copied, as its backup failed: .*the server is away/,
+    /The content of store cannot be copied, as its backup failed: .*the server is away.* Deploy again: another one is made\./,
   );
+  expect(events).toEqual(['applied store']);
+  const waiting = async () => (await backupsOf(here)).filter(({ status }: any) => status.state !== 'DEPLOYMENT_ERROR');
+  // The one that was asked for since fails as well, and another is made.
+  await expect.poll(async () => (await waiting()).length).toBe(0);
+  ok(await here.admin.post(`/environment/${id}/deploy?wait=60`), 200);
+  failure = null;
+  contents.set(here.database, 'of now');
+  await expect
+    .poll(async () => {
+      const { state } = ok(await here.admin.post(`/environment/${id}/deploy?wait=60`), 200);
+      return state;
+    })
+    .toBe('DEPLOYED');
+  expect(contents.get(store)).toBe('of now');
 });
 
 test('data of a PRODUCTION environment does not leave it: it has no preview until the setting is EMPTY', async () => {

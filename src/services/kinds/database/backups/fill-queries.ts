@@ -26,6 +26,15 @@ export const recordFill = (db: Database, fill: FillRow, step: 'loaded_at' | 'end
     .where('database_id', '=', fill.database_id)
     .execute();
 
+/** Names the backup that a fill waits for now; null for the last one that there is. */
+export const renewBackup = (db: Database, fill: FillRow, backupId: string | null) =>
+  db
+    .updateTable('database_fill')
+    .set({ backup_id: backupId })
+    .where('organization_id', '=', fill.organization_id)
+    .where('database_id', '=', fill.database_id)
+    .execute();
+
 /** Finds the newest backup of a database that was made; undefined if there is none. */
 export const findLastBackup = (db: Database, scope: Scope, databaseId: string): Promise<BackupRow | undefined> =>
   db

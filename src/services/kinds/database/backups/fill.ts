@@ -6,7 +6,7 @@ import { audit } from '#platform/events/audit.ts';
 import { openCredentials } from '#services/kinds/database/access.ts';
 import { fetchMissing } from '#services/kinds/database/backups/elsewhere.ts';
 import { readBackup, verifyBackup } from '#services/kinds/database/backups/file.ts';
-import { findLastBackup, findOpenFill, insertFill, recordFill, type FillRow } from '#services/kinds/database/backups/fill-queries.ts'; // prettier-ignore
+import { findLastBackup, findOpenFill, insertFill, recordFill, renewBackup, type FillRow } from '#services/kinds/database/backups/fill-queries.ts'; // prettier-ignore
 import { refuseForkRestore } from '#services/kinds/database/backups/forks.ts';
 import { addBackup, fileOf } from '#services/kinds/database/backups/new-backup.ts';
 import { deleteBackup, findBackup, type BackupRow } from '#services/kinds/database/backups/queries.ts';
@@ -25,14 +25,7 @@ const TOLD_MS = 30_000;
 /** Notes that the first deployment of a copy loads the content of its source. A source that does not run has backups at most. */
 export async function fillCopy(context: Context, from: ServiceRow, copyId: string, content: ContentOfCopy) {
   const { organization_id, id: source_id, name: source_name } = from;
-  const isCopied = content === 'COPY' && from.wanted === 'running' && from.handle !== null;
-  const backup_id = isCopied
-    ? await addBackup(context, from, {
-        name: `For a copy of ${source_name}`,
-        message: 'Removed once the copy is filled.',
-        origin: 'FOR_COPY',
-      })
-    : null;
+  const backup_id = content === 'COPY' ? await addForCopy(context, from) : null;
   await insertFill(context.db, { database_id: copyId, organization_id, source_id, source_name, backup_id });
   const copy = (await findServiceById(context.db, [organization_id], copyId))!;
   await audit(context, {
@@ -42,6 +35,16 @@ export async function fillCopy(context: Context, from: ServiceRow, copyId: strin
     after: { id: copyId, name: copy.name, filled_from: source_id, content },
   });
 }
+
+/** Requests the backup that a copy is filled with; null where the source does not run. */
+const addForCopy = async (context: Context, source: ServiceRow): Promise<string | null> =>
+  source.wanted === 'running' && source.handle !== null
+    ? addBackup(context, source, {
+        name: `For a copy of ${source.name}`,
+        message: 'Removed once the copy is filled.',
+        origin: 'FOR_COPY',
+      })
+    : null;
 
 /**
  * Loads what a copy is to be filled with, once its server has started and before later stages. The deployment's claim fences it: a further
@@ -70,19 +73,26 @@ export const fillFirst: NonNullable<KindHooks<DatabaseSpec>['afterDeployment']> 
 
 type Deployed = Parameters<NonNullable<KindHooks['afterDeployment']>>[2];
 
-/** Returns the backup to load, once it is made; undefined if the source has none. Throws an error for people if it cannot be made. */
-async function awaitBackup(
-  { db }: Context,
-  { source_id, source_name, backup_id, organization_id: organizationId }: FillRow,
-  { log, signal }: Deployed,
-): Promise<BackupRow | undefined> {
+/**
+ * Returns the backup to load, once it is made; undefined if the source has none. Throws an error for people if it could not be made: the
+ * next deployment has another one.
+ */
+async function awaitBackup(context: Context, fill: FillRow, { log, signal }: Deployed): Promise<BackupRow | undefined> {
+  const { db } = context;
+  const { source_id, source_name, backup_id, organization_id: organizationId } = fill;
   if (backup_id === null) return findLastBackup(db, { organizationId }, source_id);
   for (let looks = 0; ; looks++) {
     const backup = await findBackup(db, [organizationId], backup_id);
     if (!backup) return findLastBackup(db, { organizationId }, source_id);
     if (backup.status === 'READY') return backup;
-    if (backup.status === 'FAILED')
-      throw new Error(`The content of ${source_name} cannot be copied, as its backup failed: ${backup.error}`);
+    if (backup.status === 'FAILED') {
+      const source = await findServiceById(db, [organizationId], source_id);
+      const next = source ? await addForCopy(context, source) : null;
+      await renewBackup(db, fill, next);
+      throw new Error(
+        `The content of ${source_name} cannot be copied, as its backup failed: ${backup.error} Deploy again: ${next ? 'another one is made' : 'the last one that there is will be loaded'}.`,
+      );
+    }
     if (looks % (TOLD_MS / LOOK_MS) === 0) log(`Waiting for a backup of ${source_name}.`);
     await sleep(LOOK_MS, undefined, { signal });
   }
