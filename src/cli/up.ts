@@ -4,6 +4,7 @@ import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
 import { tokenFile } from '#clusters/first-steps.ts';
 import { ApiClient, NoAnswer, until } from '#cli/api-client.ts';
@@ -31,6 +32,8 @@ const DEPLOY_SECONDS = 3600;
  */
 const WAIT_SECONDS = 2;
 const LONG_WAIT_SECONDS = 10;
+/** Milliseconds between two questions at least: each counts for the limit of the token. */
+const LEAST_MS = 1000;
 /** Seconds after which a deployment takes long. */
 const LONG_SECONDS = 120;
 /** Seconds for which a service that does not answer is asked again: it may be started anew while the deployment goes on. */
@@ -119,11 +122,15 @@ function waitForEnd(api: ApiClient, one: string, log: DeploymentLog): Promise<st
   let lastAnswer = begun;
   const ask = async () => {
     const seconds = Date.now() - begun < LONG_SECONDS * 1000 ? WAIT_SECONDS : LONG_WAIT_SECONDS;
+    const asked = Date.now();
     try {
       const status = await api.call<Status>('GET', `${one}/status?wait=${seconds}`);
       lastAnswer = Date.now();
       await log.printNew(status);
-      return endOf(status);
+      const end = endOf(status);
+      // A request that waits behind another one is told at once.
+      if (end === undefined) await sleep(Math.max(0, LEAST_MS - (Date.now() - asked)));
+      return end;
     } catch (error) {
       if (!(error instanceof NoAnswer) || Date.now() - lastAnswer > AWAY_SECONDS * 1000) throw error;
       return undefined;

@@ -1,6 +1,6 @@
 import { countChanged, inBatches } from '#platform/database/batches.ts';
 import { sql, type Database, type Transaction } from '#platform/database/index.ts';
-import { inSeconds, leasedTable, type RowClaim, type WorkReport } from '#platform/work/index.ts';
+import { leasedTable, type RowClaim, type WorkReport } from '#platform/work/index.ts';
 import { breakerOn } from '#delivery/receivers/breaker.ts';
 import type { Busy } from '#delivery/receivers/fair-share.ts';
 import { EXPIRY_HOURS, KEPT_DAYS } from '#delivery/receivers/schedule.ts';
@@ -69,15 +69,7 @@ export async function claimMessages(db: Transaction, ids: string[], leaseSeconds
 }
 
 /** Frees a message whose call failed, for another call after `waitMs`. Throws ClaimLost. */
-export const putOff = (db: Database, claim: MessageClaim, error: string, waitMs: number): Promise<void> =>
-  TABLE.write(db, claim, {
-    status: 'WAITING',
-    error,
-    tries: sql`tries + 1`,
-    claim_token: null,
-    lease_until: null,
-    due_at: inSeconds(waitMs / 1000),
-  });
+export const { putOff } = TABLE;
 
 /** Writes the end of a message; `error` says why it did not arrive. Throws ClaimLost. */
 export const endMessage = (db: Database, claim: MessageClaim, error: string | null): Promise<void> =>

@@ -1,6 +1,5 @@
 import { connect } from 'node:net';
 import { once } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { createServer } from '#platform/http/server.ts';
@@ -38,7 +37,7 @@ test('a server that ends answers what comes on connections that stand, and asks 
   const [fresh, kept] = [await open(), await open()];
   expect((await ask(kept))[0]).toMatch(/^HTTP\/1.1 404[^]*connection: keep-alive/i);
   const closed = server.close();
-  await sleep(100);
+  await expect.poll(() => server.server.listening).toBe(false);
   for (const socket of [fresh, kept]) expect((await ask(socket))[0]).toMatch(/^HTTP\/1.1 404[^]*connection: close/i);
   await closed;
   await expect(open()).rejects.toThrow('ECONNREFUSED');

@@ -1,5 +1,5 @@
 import { sql, type Database } from '#platform/database/index.ts';
-import { inSeconds, leasedTable, type ClaimRequest, type OwnRowClaim, type WorkReport } from '#platform/work/index.ts';
+import { leasedTable, type ClaimRequest, type OwnRowClaim, type WorkReport } from '#platform/work/index.ts';
 
 /** Claim on a mail. */
 export interface MailClaim extends OwnRowClaim {
@@ -45,15 +45,7 @@ export async function claimMails(db: Database, { limit, leaseSeconds }: ClaimReq
 }
 
 /** Frees a mail that did not arrive, for another sending after `waitMs`. Throws ClaimLost. */
-export const putOff = (db: Database, claim: MailClaim, error: string, waitMs: number): Promise<void> =>
-  TABLE.write(db, claim, {
-    status: 'WAITING',
-    error,
-    tries: sql`tries + 1`,
-    claim_token: null,
-    lease_until: null,
-    due_at: inSeconds(waitMs / 1000),
-  });
+export const { putOff } = TABLE;
 
 /** Writes that a mail is given up. Throws ClaimLost. */
 export const giveUp = (db: Database, claim: MailClaim, error: string): Promise<void> =>

@@ -106,6 +106,19 @@ export function leasedTable<Table extends keyof DB & string, Reason extends stri
     end: (db: Database, claim: RowClaim | OwnRowClaim, columns: Columns<Table>): Promise<void> =>
       write(db, claim, { ...columns, ...FREE, ended_at: sql`clock_timestamp()` } as Columns<Table>),
 
+    /**
+     * Frees an item that did not arrive, for another try after `waitMs`. Its table has the columns tries, error and due_at as well. Throws
+     * ClaimLost.
+     */
+    putOff: (db: Database, claim: RowClaim | OwnRowClaim, error: string, waitMs: number): Promise<void> =>
+      write(db, claim, {
+        [options.state ?? 'status']: waiting,
+        error,
+        tries: sql`tries + 1`,
+        ...FREE,
+        due_at: inSeconds(waitMs / 1000),
+      } as unknown as Columns<Table>),
+
     renew: renewalOf<Reason>(options.table, { reason: options.reason }),
 
     /**

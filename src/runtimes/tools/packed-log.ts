@@ -36,23 +36,24 @@ export function packLog(
   return compress([JSON.stringify({ generation, lastRunFrom }), ...texts].join('\n'));
 }
 
-/** Returns the newest lines of logs, oldest first. The log of the instance that ended last comes first. */
+/** Returns the newest lines of logs, oldest first. The log of the instance that ended last must come first: older ones may not be read. */
 export async function newestLines(logs: Iterable<KeptLog>, options: Omit<LogOptions, 'follow'>): Promise<LogLine[]> {
   const earliest = earliestOf(options);
-  const lines: LogLine[] = [];
+  let lines: LogLine[] = [];
   let characters = 0;
   for (const log of logs) {
     options.signal.throwIfAborted();
     if (!isChosen(log.instance, options)) continue;
     if (earliest !== undefined && log.endedAt < Date.parse(earliest)) continue;
-    const found = await linesOf(log, { from: earliest, lastRun: options.previous ?? false });
-    for (const line of found.slice(-options.tail)) {
-      lines.push(line);
-      characters += line.text.length;
-    }
+    // All that it has is older than as many lines as are wanted.
+    if (lines.length >= options.tail && log.endedAt < Date.parse(lines[0]!.at)) break;
+    const found = (await linesOf(log, { from: earliest, lastRun: options.previous ?? false })).slice(-options.tail);
+    for (const { text } of found) characters += text.length;
+    lines = [...lines, ...found].sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0));
+    lines = lines.slice(-options.tail);
     if (characters > MOST_READ) break;
   }
-  return lines.sort((one, other) => (one.at < other.at ? -1 : one.at > other.at ? 1 : 0)).slice(-options.tail);
+  return lines;
 }
 
 async function linesOf(log: KeptLog, { from, lastRun }: { from: string | undefined; lastRun: boolean }) {

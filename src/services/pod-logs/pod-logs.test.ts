@@ -93,6 +93,25 @@ test('of more than the limit of a service the oldest logs go, and those of other
   expect(await texts(other)).toEqual(['other']);
 });
 
+test('a log is not read if others have as many newer lines as are wanted', async () => {
+  const here = await place();
+  const endedAt = (seconds: number) => new Date(app.platform.clock.now().getTime() - seconds * 1000);
+  await keep(here, { name: 'old', endedAt: endedAt(100) }, [line('old', 110)]);
+  await keep(here, { name: 'long', endedAt: endedAt(50) }, [line('first of long', 120), line('last of long', 60)]);
+  await keep(here, { name: 'new', endedAt: endedAt(1) }, [line('new', 10), line('newest', 5)]);
+  const content = Buffer.from('no gzip: whoever reads it has no lines');
+  await app.db.updateTable('pod_log').set({ content }).where('pod_name', '=', 'old').execute();
+  expect(await texts(here, { tail: 3 })).toEqual(['last of long', 'new', 'newest']);
+  expect(await texts(here, { tail: 4 })).toEqual(['first of long', 'last of long', 'new', 'newest']);
+  const read: string[] = [];
+  const logs = (await createPodLogs(app.platform, here.clusterId)!.list(here.serviceId)).map((log) => ({
+    ...log,
+    read: () => (read.push(log.instance), log.read()),
+  }));
+  await newestLines(logs, { tail: 2, signal: new AbortController().signal });
+  expect(read).toEqual(['new']);
+});
+
 test('a log is kept as long as the setting says, and then removed', async () => {
   const here = await place();
   const hours = app.platform.settings.formerLogHours;

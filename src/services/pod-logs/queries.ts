@@ -25,14 +25,16 @@ export const keepPodLog = (db: Database, log: PodLog, of: { clusterId: string; e
     on conflict (service_id, pod_uid) do update set content = excluded.content
     where octet_length(excluded.content) > octet_length(pod_log.content)`.execute(db);
 
-/** Removes the oldest logs of a service above a number of bytes. */
+/** Logs of a service that are kept at most: each is read by a statement of its own. */
+const MOST_LOGS = 500;
+
+/** Removes the oldest logs of a service above a number of bytes, or above that many. */
 export const trimPodLogs = (db: Database, serviceId: string, bytes: number) =>
   sql`delete from pod_log using (
-      select pod_uid, sum(octet_length(content)) over (order by ended_at desc, pod_uid) as bytes
-      from pod_log where service_id = ${serviceId}) ranked
-    where pod_log.service_id = ${serviceId} and pod_log.pod_uid = ranked.pod_uid and ranked.bytes > ${bytes}`.execute(
-    db,
-  );
+      select pod_uid, sum(octet_length(content)) over newest_first as bytes, row_number() over newest_first as place
+      from pod_log where service_id = ${serviceId} window newest_first as (order by ended_at desc, pod_uid)) ranked
+    where pod_log.service_id = ${serviceId} and pod_log.pod_uid = ranked.pod_uid
+      and (ranked.bytes > ${bytes} or ranked.place > ${MOST_LOGS})`.execute(db);
 
 /** Lists the logs of a service, the one that ended last first, without those that ended before a time. */
 export const listPodLogs = (db: Database, serviceId: string, since: Date) =>

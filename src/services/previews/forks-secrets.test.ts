@@ -139,7 +139,6 @@ test(
     const head = push({ Dockerfile: `${DOCKERFILE}# of the fork\n` });
     ok(await tell(hook, { ...FORK, head }), 202);
     await settled(admin);
-    expect(await app.db.selectFrom('database_fill').selectAll().execute(), 'content of databases').toEqual([]);
     const [waiting] = await listOf(admin, environment);
     ok(await admin.put(`/environment/${environment}/forkPreview/${waiting.id}/approval`, { commit_id: head }), 200);
     const [made] = await settled(admin);
@@ -149,6 +148,7 @@ test(
 
     const services = await servicesOf(preview);
     expect(Object.keys(services).sort()).toEqual(['db', 'migrate', 'web']);
+    expect(await app.db.selectFrom('database_fill').selectAll().execute(), 'content of databases').toEqual([]);
     const given = () =>
       JSON.stringify([
         Object.values(services).map((row) => [engine.runtime.specOf(row.id), engine.runtime.tasksOf(row.id)]),
