@@ -84,7 +84,8 @@ describe('a release that gets ready', () => {
       routes: [],
     });
     const started = Date.now();
-    expect(await bench.runtime.observe(await bench.apply(spec))).toMatchObject({ state: 'running' });
+    const applied = await bench.apply(spec);
+    await expect.poll(() => bench.runtime.observe(applied)).toMatchObject({ state: 'running' });
     expect(Date.now() - started).toBeGreaterThan(2000);
   });
 
@@ -376,7 +377,9 @@ describe('a process that dies in the midst', () => {
         }
         const handle = await bench.apply(release);
         const generation = release.identity.generation;
-        expect(await bench.runtime.observe(handle)).toMatchObject({ state: 'running', generation, message: '' });
+        await expect
+          .poll(() => bench.runtime.observe(handle))
+          .toMatchObject({ state: 'running', generation, message: '' });
         expect(await bench.ask(spec)).toMatchObject({ release: String(generation) });
         const left = await listInstances(nodeWith(bench.engine), spec.identity);
         expect(left.map((one) => [one.generation, one.named, one.state.Running])).toEqual([

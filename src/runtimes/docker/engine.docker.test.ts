@@ -197,7 +197,8 @@ describe.skipIf(testEngine.directory === null)('an engine that is restarted', ()
     expect(await previousTexts(handle)).toEqual(['listening', 'listening']);
     expect(await previousTexts(stoppedHandle)).toEqual([]);
     const next = nextSpec(spec);
-    expect(await bench.runtime.observe(await bench.apply(next))).toMatchObject({ state: 'running', generation: 2 });
+    const applied = await bench.apply(next);
+    await expect.poll(() => bench.runtime.observe(applied)).toMatchObject({ state: 'running', generation: 2 });
   });
 });
 
@@ -215,7 +216,7 @@ describe.skipIf(testEngine.directory === null)('an image of a registry', () => {
     await bench.engine.getImage(`${name}:v1`).remove();
     const spec = bench.spec({ image: `${name}@${digest}`, arguments: ['sleep', '1000'], routes: [], ports: [] });
     const handle = await bench.apply(spec);
-    expect(await bench.runtime.observe(handle)).toMatchObject({ state: 'running' });
+    await expect.poll(() => bench.runtime.observe(handle)).toMatchObject({ state: 'running' });
     const missing = `${name}@sha256:${'0'.repeat(64)}`;
     await expect(bench.apply(bench.spec({ image: missing }))).rejects.toMatchObject({
       code: 'failed',

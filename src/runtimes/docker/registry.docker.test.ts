@@ -79,7 +79,7 @@ describe('an image of a registry', () => {
     await bench.apply(first);
     const next = nextSpec(first, { image: await push(open, 'team/server', 'two'), ...start('two') });
     const handle = await bench.apply(next);
-    expect(await bench.runtime.observe(handle)).toMatchObject({ state: 'running', generation: 2 });
+    await expect.poll(() => bench.runtime.observe(handle)).toMatchObject({ state: 'running', generation: 2 });
   });
 
   test('that wants to know who asks is pulled with the credentials of that request, which the engine does not keep', async () => {

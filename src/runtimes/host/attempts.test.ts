@@ -63,7 +63,9 @@ test.each(['stop', 'remove'] as const)(
         ? host.runtime.stop(handle.identity, handle, context)
         : host.runtime.remove(spec.identity, handle, context);
     await expect(asked).rejects.toMatchObject({ code: 'aborted' });
-    expect(await host.runtime.observe(handle)).toMatchObject({ state: 'running', instances: [{ state: 'ready' }] });
+    await expect
+      .poll(() => host.runtime.observe(handle))
+      .toMatchObject({ state: 'running', instances: [{ state: 'ready' }] });
     await host.close();
   },
 );

@@ -218,7 +218,7 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
         message: 'The machine was restarted since; deploy again.',
       });
       await fresh.submit(spec, newContext());
-      expect(await fresh.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
+      await expect.poll(() => fresh.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
       expect(await get()).toEqual({ status: 200, body: 'release 1' });
       await fresh.remove(spec.identity, null, newContext());
       await fresh.close();
@@ -255,7 +255,7 @@ if (process.env.UDP_PORT) socket.bind(Number(process.env.UDP_PORT));`,
         timeout: 40_000,
       });
       await host.apply(spec);
-      expect(await host.runtime.observe(handle)).toMatchObject({ state: 'running' });
+      await expect.poll(() => host.runtime.observe(handle)).toMatchObject({ state: 'running' });
       expect(await get()).toEqual({ status: 200, body: 'release 1' });
       await host.runtime.remove(spec.identity, null, newContext());
     });
@@ -388,7 +388,7 @@ createServer(async (request, response) => {
     const handle = await host.apply(spec);
     const { pid } = shimOf(host, spec).process!;
     execFileSync('ip', ['netns', 'delete', namesOf(host, spec).namespace]);
-    expect(await host.runtime.observe(handle)).toMatchObject({ state: 'running' });
+    await expect.poll(() => host.runtime.observe(handle)).toMatchObject({ state: 'running' });
     process.kill(pid, 'SIGKILL');
     const stopped = { state: 'stopped', message: 'The network of its instances is gone; deploy again.' };
     await vi.waitFor(async () => expect(await host.runtime.observe(handle)).toMatchObject(stopped), 40_000);

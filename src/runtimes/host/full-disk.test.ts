@@ -99,7 +99,7 @@ describe.skipIf(!asRoot || !namespaces)('on a full disk', () => {
       instances: [{ startedAt: started, restarts: 0 }],
     });
     const next = await host.apply(nextSpec(spec));
-    expect(await host.runtime.observe(next)).toMatchObject({ state: 'running', generation: 2 });
+    await expect.poll(() => host.runtime.observe(next)).toMatchObject({ state: 'running', generation: 2 });
     expect(readdirSync(join(host.dataDir, 'host', 'services', identity.serviceId)).toSorted()).toEqual([
       '2',
       'current.json',

@@ -57,7 +57,7 @@ describe('a rollout', () => {
       );
       await startApiServer(environment);
       await following;
-      expect(await runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
+      await expect.poll(() => runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
       await remove(spec);
     },
   );
@@ -81,7 +81,7 @@ describe('a rollout', () => {
       code: 'not_ready',
       message: expect.stringMatching(/no node takes it: .*Insufficient cpu/),
     });
-    expect(await runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
+    await expect.poll(() => runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1 });
     await remove(spec);
   });
 
@@ -116,7 +116,7 @@ describe('a rollout', () => {
         message: expect.stringContaining('somebody deleted it'),
       });
       const next = await deploy(nextSpec(specOf({ identity: spec.identity })));
-      expect(await runtime.observe(next)).toMatchObject({ state: 'running', generation: 2 });
+      await expect.poll(() => runtime.observe(next)).toMatchObject({ state: 'running', generation: 2 });
       await remove(spec);
     },
   );
@@ -137,7 +137,7 @@ describe('a stopped service', () => {
       await expect.poll(() => runtime.observe(handle)).toMatchObject({ state: 'stopped', instances: [] });
       const restarted = await runtime.restart(handle, 4, newContext());
       await runtime.progress!(restarted, newContext());
-      expect(await runtime.observe(restarted)).toMatchObject({ state: 'running', generation: 1 });
+      await expect.poll(() => runtime.observe(restarted)).toMatchObject({ state: 'running', generation: 1 });
       await expect(runtime.restart(handle, 0, newContext())).rejects.toMatchObject({ code: 'superseded' });
       await remove(spec);
     },
@@ -170,7 +170,7 @@ describe('what others do in the cluster', () => {
       60_000,
     );
     const next = await deploy(nextSpec(spec));
-    expect(await runtime.observe(next)).toMatchObject({ state: 'running', generation: 2 });
+    await expect.poll(() => runtime.observe(next)).toMatchObject({ state: 'running', generation: 2 });
     await remove(spec);
   });
 
@@ -183,7 +183,7 @@ describe('what others do in the cluster', () => {
     const handle = await deploy(nextSpec(spec));
     const found = await cluster.connection.get<{ metadata: { annotations: object }; spec: object }>(path);
     expect([found.metadata.annotations, found.spec]).toMatchObject([{ team: 'a' }, { replicas: 1 }]);
-    expect(await runtime.observe(handle)).toMatchObject({ state: 'running', generation: 2 });
+    await expect.poll(() => runtime.observe(handle)).toMatchObject({ state: 'running', generation: 2 });
     await remove(spec);
   });
 
@@ -201,7 +201,7 @@ describe('what others do in the cluster', () => {
       await expect(applyDeployment(cluster, { identity: handle.identity }, late)).rejects.toMatchObject({
         code: 'superseded',
       });
-      expect(await runtime.observe(stored(next))).toMatchObject({ state: 'running', generation: 2 });
+      await expect.poll(() => runtime.observe(stored(next))).toMatchObject({ state: 'running', generation: 2 });
       await remove(spec);
     },
   );

@@ -183,7 +183,7 @@ ownTest(
     });
     await expect(deploy(bad)).rejects.toMatchObject({ code: 'not_ready' });
     expect(await objects()).toEqual(before);
-    expect(await runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1, drift: [] });
+    await expect.poll(() => runtime.observe(handle)).toMatchObject({ state: 'running', generation: 1, drift: [] });
     await runtime.remove({ ...spec.identity, generation: 2 ** 40 }, null, newContext());
     expect(await objects()).toEqual([]);
   },

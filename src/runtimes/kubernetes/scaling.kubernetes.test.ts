@@ -104,7 +104,7 @@ ownTest(
     const restarted = await runtime.restart(next, 3, newContext());
     await runtime.progress!(restarted, newContext());
     expect(await replicasOf(spec)).toBe(3);
-    expect(await runtime.observe(restarted)).toMatchObject({ state: 'running', generation: 2 });
+    await expect.poll(() => runtime.observe(restarted)).toMatchObject({ state: 'running', generation: 2 });
     await runtime.stop({ ...spec.identity, generation: 4 }, next, newContext());
     expect(await replicasOf(spec)).toBe(0);
     await expect(find('HorizontalPodAutoscaler', spec)).rejects.toMatchObject({ status: 404 });
@@ -112,7 +112,7 @@ ownTest(
     // Started again it has at least its minimum, and an autoscaler.
     const again = await runtime.restart(next, 5, newContext());
     await runtime.progress!(again, newContext());
-    expect(await runtime.observe(again)).toMatchObject({ state: 'running' });
+    await expect.poll(() => runtime.observe(again)).toMatchObject({ state: 'running' });
     await find('HorizontalPodAutoscaler', spec);
     const fixed = nextSpec(
       { ...spec, identity: { ...spec.identity, generation: 5 } },
@@ -184,7 +184,7 @@ ownTest(
       const { handle } = await deploy(spec);
       expect(await find('ScaledObject', spec)).toMatchObject({ spec: { minReplicaCount: 0, maxReplicaCount: 3 } });
       await cluster.connection.get(pathOf('TriggerAuthentication', namespaceOf(spec.identity), `${spec.hostname}-0`));
-      expect(await runtime.observe(handle)).toMatchObject({ state: 'running', instances: [] });
+      await expect.poll(() => runtime.observe(handle)).toMatchObject({ state: 'running', instances: [] });
       await deploy(nextSpec(spec, { eventScaling: undefined, instances: { min: 1, max: 1 } }));
       await expect(find('ScaledObject', spec)).rejects.toMatchObject({ status: 404 });
       expect(await replicasOf(spec)).toBe(1);

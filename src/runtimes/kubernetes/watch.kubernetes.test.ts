@@ -176,7 +176,7 @@ describe('a service of a followed cluster', { timeout: 60_000 }, () => {
       await expect(runtime.observe(handle)).rejects.toMatchObject({ code: 'unreachable' });
       await startApiServer(environment);
       await expect.poll(() => isFollowed, { timeout: 20_000 }).toBe(true);
-      expect(await runtime.observe(handle)).toMatchObject({ state: 'running' });
+      await expect.poll(() => runtime.observe(handle)).toMatchObject({ state: 'running' });
     },
   );
 
